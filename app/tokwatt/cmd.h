@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd.h - what a verb of the command line is.
+ *
+ * A verb is cmd_<verb>.c with one function, declared here by the X macro and listed in the same order by
+ * --help. It gets argv with argv[0] the verb, parses with argp (tw_ui_parse gives --help, --usage and exit 2 on
+ * a bad option), prints its report on standard output and returns an exit status. Nothing below app/ prints or
+ * exits.
+ *
+ * Exit status: TW_EXIT_OK done; TW_EXIT_BAD ran, and the answer is bad news; TW_EXIT_USAGE unusable input or
+ * usage, with one line on standard error from tw_ui_error. */
+#ifndef TW_APP_CMD_H
+#define TW_APP_CMD_H
+
+enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
+
+/* verb, function suffix, what it does */
+#define TW_CMD_MAP(X)
+
+#define TW_CMD_DECLARE(verb, fn, text) int cmd_##fn(int argc, char **argv);
+TW_CMD_MAP(TW_CMD_DECLARE)
+#undef TW_CMD_DECLARE
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* port/cap.h - what a back end that writes power limits fills in.
+ *
+ * Nothing is believed until read back: write, then read, then look at the measured power. A GPU is named by
+ * UUID; no call takes an index. */
+#ifndef TW_PORT_CAP_H
+#define TW_PORT_CAP_H
+
+#include "base/err.h"
+
+#define TW_CAP_ABI 1
+
+struct tw_cap; /* the back end's own */
+
+struct tw_cap_ops {
+    unsigned abi;
+    const char *name;
+
+    enum tw_err (*open)(const char *spec, struct tw_cap **ret, struct tw_why *why);
+    void (*close)(struct tw_cap *cap);
+    /* Ask for a limit. TW_ERANGE outside what the device accepts, TW_EPERM, TW_ENOENT (no such GPU), TW_EIO. */
+    enum tw_err (*write)(struct tw_cap *cap, const char *uuid, double limit_w, struct tw_why *why);
+    /* What was asked for and what the device enforces, read from it now. */
+    enum tw_err (*read)(struct tw_cap *cap, const char *uuid, double *ret_requested_w, double *ret_enforced_w,
+                        struct tw_why *why);
+};
+
+#endif

@@ -3,19 +3,23 @@ BUILD ?= build
 ONLY ?=
 FOR ?=
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test peers bench asan check format format-check install clean help
+.PHONY: all deps deps-page demo test peers bench asan check format format-check install clean help
 
 all: $(BUILD)/build.ninja ## build the programs: build/tokwatt and build/tokwattd
 	@ninja -C $(BUILD)
 	@ln -sf app/tokwatt/tokwatt $(BUILD)/tokwatt; ln -sf app/tokwattd/tokwattd $(BUILD)/tokwattd
 
 $(BUILD)/build.ninja: | deps
-	@meson setup $(BUILD) --buildtype=release -Db_ndebug=false
+	@meson setup $(BUILD) --buildtype=release -Db_ndebug=false >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@sed -n '/^Build targets/,$$p' $(BUILD).log; rm -f $(BUILD).log
 
 deps: ## install what is missing (Debian 12/13, Ubuntu 24.04; asks for sudo only when something is missing)
 	@tools/deps build
 
-demo: all ## the main job on a simulated site, with a page; FOR=60 ends it 60 s after the page answers
+deps-page:
+	@tools/deps page || echo "No npm here: the programs are built without the page."
+
+demo: deps-page all ## the main job on a simulated site, with a page; FOR=60 ends it 60 s after the page answers
 	@$(BUILD)/tokwatt demo $(if $(FOR),--for $(FOR))
 
 test: ## all tests of the project; ONLY=word picks by name

@@ -146,7 +146,7 @@ void tw_jsonw_num(struct tw_jsonw *w, const char *key, double value, int digits)
         puts_(w, "null");
         return;
     }
-    char buf[40];
+    char buf[336]; /* the longest a %.*g can get */
     (void)snprintf(buf, sizeof buf, "%.*g", digits, value);
     puts_(w, strcmp(buf, "-0") == 0 ? "0" : buf);
 }

@@ -16,33 +16,41 @@
 
 /* Why a GPU has the cap it has: what `explain` prints. */
 #define TW_REASON_MAP(X)                                                                                       \
-    X(UNCAPPED, "uncapped: no budget binds")                                                                   \
-    X(PROBE, "probe: a short cap to learn this job's curve")                                                   \
-    X(EVENT_SHARE, "event: share of the budget by marginal throughput per watt")                               \
-    X(EVENT_EQUAL, "event: equal share, the job's curve is not known yet")                                     \
-    X(SLA_FLOOR, "event: held at the floor of its SLA")                                                        \
-    X(DEVICE_FLOOR, "event: held at the lowest limit the device accepts")                                      \
-    X(LENT, "event: draws less than its share; the rest is lent to other jobs")                                \
-    X(RAMP, "ramp: on its way to a new cap")                                                                   \
-    X(RELEASE, "release: the event is over, power returns at the ramp limit")                                  \
-    X(BLIND, "safe cap: no fresh reading")
+    X(UNCAPPED, "uncapped", "uncapped: no budget binds")                                                       \
+    X(PROBE, "probe", "probe: a short cap to learn this job's curve")                                          \
+    X(EVENT_SHARE, "event_share", "event: share of the budget by marginal throughput per watt")                \
+    X(EVENT_EQUAL, "event_equal", "event: equal share, the job's curve is not known yet")                      \
+    X(SLA_FLOOR, "sla_floor", "event: held at the floor of its SLA")                                           \
+    X(DEVICE_FLOOR, "device_floor", "event: held at the lowest limit the device accepts")                      \
+    X(LENT, "lent", "event: draws less than its share; the rest is lent to other jobs")                        \
+    X(RAMP, "ramp", "ramp: on its way to a new cap")                                                           \
+    X(RELEASE, "release", "release: the event is over, power returns at the ramp limit")                       \
+    X(BLIND, "blind", "safe cap: no fresh reading")
 
 enum tw_reason {
-#define TW_REASON_ENUM(id, text) TW_REASON_##id,
+#define TW_REASON_ENUM(id, name, text) TW_REASON_##id,
     TW_REASON_MAP(TW_REASON_ENUM)
 #undef TW_REASON_ENUM
         TW_REASON_COUNT
 };
-extern const char *const tw_reason_text[TW_REASON_COUNT];
+extern const char *const tw_reason_text[TW_REASON_COUNT]; /* for a person */
+extern const char *const tw_reason_name[TW_REASON_COUNT]; /* for a program: "event_share" */
+
+#define TW_EVENT_MAP(X)                                                                                        \
+    X(NONE, "none")                                                                                            \
+    X(WAITING, "waiting")                                                                                      \
+    X(RAMP, "ramp")                                                                                            \
+    X(HOLD, "hold")                                                                                            \
+    X(RELEASE, "release")                                                                                      \
+    X(DONE, "done")
 
 enum tw_event_state {
-    TW_EVENT_NONE,
-    TW_EVENT_WAITING,
-    TW_EVENT_RAMP,
-    TW_EVENT_HOLD,
-    TW_EVENT_RELEASE,
-    TW_EVENT_DONE
+#define TW_EVENT_ENUM(id, name) TW_EVENT_##id,
+    TW_EVENT_MAP(TW_EVENT_ENUM)
+#undef TW_EVENT_ENUM
+        TW_EVENT_COUNT
 };
+extern const char *const tw_event_name[TW_EVENT_COUNT];
 
 struct tw_snap_band { /* quantiles 0.1, 0.5, 0.9 */
     float low_w, mid_w, high_w;

@@ -11,14 +11,18 @@
 #define TW_CAP_ABI 1
 
 struct tw_cap; /* the back end's own */
+struct tw_source;
 
 struct tw_cap_ops {
     unsigned abi;
     const char *name;
 
-    enum tw_err (*open)(const char *spec, struct tw_cap **ret, struct tw_why *why);
-    void (*close)(struct tw_cap *cap);
-    /* Ask for a limit. TW_ERANGE outside what the device accepts, TW_EPERM, TW_ENOENT (no such GPU), TW_EIO. */
+    /* source: the open source of the same back end (io/registry.h pairs them), for a back end whose devices
+     * live in it, as a simulation's do; others leave it alone. It must outlive the handle. */
+    enum tw_err (*open)(const char *spec, struct tw_source *source, struct tw_cap **ret, struct tw_why *why);
+    void (*close)(struct tw_cap *cap); /* NULL is fine */
+    /* Ask for a limit. TW_ERANGE outside what the device accepts, TW_EPERM, TW_ENOENT (no such GPU), TW_EIO.
+     * That the call returned says nothing about when, or whether, the limit is enforced: read it back later. */
     enum tw_err (*write)(struct tw_cap *cap, const char *uuid, double limit_w, struct tw_why *why);
     /* What was asked for and what the device enforces, read from it now. */
     enum tw_err (*read)(struct tw_cap *cap, const char *uuid, double *ret_requested_w, double *ret_enforced_w,

@@ -8,37 +8,11 @@
 #define TW_IO_FILE_IMPORT_H
 
 #include "base/err.h"
+#include "codec/reject.h"
 #include "series/series.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Why a row was left out. Texts are what --json prints. */
-#define TW_REJECT_MAP(X)                                                                                       \
-    X(FIELDS, "wrong number of fields")                                                                        \
-    X(TORN, "torn or spliced line")                                                                            \
-    X(TIME, "unreadable time")                                                                                 \
-    X(TIME_BACK, "time goes back")                                                                             \
-    X(VALUE, "unreadable number")                                                                              \
-    X(RANGE, "value out of range")                                                                             \
-    X(NO_POWER, "no power in the row")                                                                         \
-    X(ERROR_CODE, "error code instead of a value")                                                             \
-    X(NUL_BYTES, "NUL bytes")                                                                                  \
-    X(CUT, "cut line at the end of the file")                                                                  \
-    X(TOO_LONG, "line too long")                                                                               \
-    X(CORRUPT_GZIP, "compressed data damaged or cut")
-
-enum tw_reject {
-#define TW_REJECT_ENUM(id, text) TW_REJECT_##id,
-    TW_REJECT_MAP(TW_REJECT_ENUM)
-#undef TW_REJECT_ENUM
-        TW_REJECT_COUNT
-};
-
-struct tw_reject_count {
-    uint64_t count;
-    uint64_t first_line; /* from 1, in the unpacked text; 0 when count is 0 */
-};
 
 struct tw_import {
     const char *format;       /* "nvidia-smi-csv", "mlperf-power", ...; static storage */
@@ -47,15 +21,22 @@ struct tw_import {
     struct tw_series *series; /* [n_series] */
     size_t n_series;
     struct tw_reject_count rejected[TW_REJECT_COUNT];
+    uint64_t bytes;        /* of text, unpacked */
+    uint64_t rounds_moved; /* how often rows were lost and the turns of the GPUs found again */
 };
 
-extern const char *const tw_reject_text[TW_REJECT_COUNT];
-
 /* Read one file. On success *ret is a heap object of the caller's: tw_import_free.
- * TW_ENOENT, TW_EPERM, TW_EINVAL (a directory), TW_EPARSE (no known format; why names what was seen),
- * TW_ELIMIT, TW_EIO, TW_ENOMEM */
+ * Times of day without a zone are taken as UTC. Series are in the order of their first row; their names are
+ * "gpu0", "gpu1", ... by index or turn, "server", or what the file calls them ("n1"). A file in a known format
+ * without a single usable row is no error here: n_series is 0.
+ *
+ * TW_ENOENT, TW_EPERM, TW_EINVAL (a directory), TW_ENODATA (empty), TW_EPARSE (no known format; why names what
+ * was seen), TW_ELIMIT (over 4 GiB of text), TW_EIO, TW_ENOMEM */
 TW_MUST_USE
 enum tw_err tw_import_read(const char *path, struct tw_import **ret, struct tw_why *why);
+/* The same for text in memory, not packed. */
+TW_MUST_USE
+enum tw_err tw_import_text(const char *text, size_t n, struct tw_import **ret, struct tw_why *why);
 void tw_import_free(struct tw_import *imp); /* NULL is fine */
 
 #endif

@@ -87,7 +87,7 @@ static void set_col(struct tw_csv_col *col, const struct tw_csv_name *name)
                                .slot = name->slot,
                                .required = name->required,
                                .exp10 = name->exp10,
-                               .pow2 = ldexp(1.0, name->exp2),
+                               .pow2 = (double)(UINT64_C(1) << name->exp2),
                                .unit_n = strlen(name->unit)};
     if (col->unit_n >= sizeof col->unit)
         col->unit_n = sizeof col->unit - 1;

@@ -41,9 +41,9 @@ struct tw_csv_name {
     enum tw_csv_kind kind;
     uint8_t slot;
     bool wide;
-    bool required; /* a row without it is rejected as TW_REJECT_NO_POWER */
-    int8_t exp10;  /* value = written * 10^exp10 * 2^exp2 */
-    int8_t exp2;
+    bool required;    /* a row without it is rejected as TW_REJECT_NO_POWER */
+    int8_t exp10;     /* value = written * 10^exp10 * 2^exp2 */
+    uint8_t exp2;     /* 0 to 63 */
     const char *unit; /* that a cell, or the header in brackets, may carry; "" for none */
 };
 

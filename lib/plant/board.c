@@ -8,12 +8,12 @@ const struct tw_board tw_board_h100 = {
     .model = "Tokwatt simulated H100",
     .clock_min_hz = 210e6,
     .clock_max_hz = 1980e6,
-    .knee_hz = 1050e6,
-    .v_min_frac = 0.66,
+    .knee_hz = 1280e6,
+    .v_min_frac = 0.80,
     .mem_clock_hz = 2619e6,
-    .idle_w = 95.0,
-    .idle_spread_w = 20.0,
-    .part_spread_frac = 0.02,
+    .idle_w = 84.0,
+    .idle_spread_w = 12.0,
+    .part_spread_frac = 0.018,
     .limit_min_w = 200.0,
     .limit_max_w = 700.0,
     .limit_default_w = 700.0,
@@ -30,19 +30,28 @@ double tw_board_clock_hz(const struct tw_board *board, double step)
     return board->clock_min_hz + (board->clock_max_hz - board->clock_min_hz) * (step / TW_CLOCK_TOP);
 }
 
+/* How far the foot of the voltage curve is rounded, of the way from the knee to the top. */
+#define FOOT 0.15
+
+static double rise(double x)
+{
+    return 0.5 * (x + sqrt(x * x + FOOT * FOOT));
+}
+
 double tw_board_volt_frac(const struct tw_board *board, double clock_hz)
 {
-    double above = (clock_hz - board->knee_hz) / (board->clock_max_hz - board->knee_hz);
-    return above <= 0.0 ? board->v_min_frac : board->v_min_frac + (1.0 - board->v_min_frac) * above;
+    double x = (clock_hz - board->knee_hz) / (board->clock_max_hz - board->knee_hz);
+    return board->v_min_frac + (1.0 - board->v_min_frac) * rise(x) / rise(1.0);
 }
 
 static enum tw_err fill_from_model(const struct tw_board *board, const struct tw_work *work,
                                    struct tw_work_table *ret, struct tw_why *why)
 {
-    if (!(work->core_w > 0.0 && work->stall_frac >= 0.0 && work->stall_frac <= 1.0 && work->mem_w >= 0.0 &&
-          work->ratio > 0.0 && work->sharp >= 1.0))
-        return tw_fail(why, TW_EINVAL,
-                       "work: core_w and ratio must be above 0, stall_frac in 0..1, mem_w >= 0, sharp >= 1");
+    if (!(work->active_w >= 0.0 && work->core_w > 0.0 && work->stall_frac >= 0.0 && work->stall_frac <= 1.0 &&
+          work->mem_w >= 0.0 && work->ratio > 0.0 && work->sharp >= 1.0))
+        return tw_fail(
+            why, TW_EINVAL,
+            "work: core_w and ratio must be above 0, stall_frac in 0..1, active_w and mem_w >= 0, sharp >= 1");
     double t_top = pow(pow(work->ratio, -work->sharp) + 1.0, -1.0 / work->sharp);
     for (int i = 0; i < TW_CLOCK_STEPS; i++) {
         double hz = tw_board_clock_hz(board, i);
@@ -50,7 +59,7 @@ static enum tw_err fill_from_model(const struct tw_board *board, const struct tw
         double c = work->ratio * f;
         double t = pow(pow(c, -work->sharp) + 1.0, -1.0 / work->sharp);
         double core = work->core_w * f * v * v * (work->stall_frac + (1.0 - work->stall_frac) * t / c);
-        ret->dyn_w[i] = (float)(core + work->mem_w * t);
+        ret->dyn_w[i] = (float)(work->active_w + core + work->mem_w * t);
         ret->rate[i] = (float)(t / t_top);
         ret->busy[i] = (float)(t / c);
         ret->mem[i] = (float)t;

@@ -2,8 +2,8 @@
 /* plant/board.h - the physics of one simulated GPU: what a clock costs in watts and gives in speed.
  *
  *   power(f) = idle + part * activity * dynamic(f)
- *   dynamic(f) = core_w * f' * V(f)^2 * (stall + (1 - stall) * t/c) + mem_w * t      f' = f / f_max
- *   V(f) = v_min below the knee clock, rising in a straight line to 1 at f_max
+ *   dynamic(f) = active_w + core_w * f' * V(f)^2 * (stall + (1 - stall) * t/c) + mem_w * t    f' = f / f_max
+ *   V(f) = v_min well below the knee clock, rising to 1 at f_max: a line with a rounded foot (a hyperbola)
  *   t(f) = (c^-p + 1)^(-1/p),  c = ratio * f'      a smooth minimum of the compute term c and the memory term 1
  *
  * Both are tabulated once a job over the board's clock steps, so that a tick is one search. Work may instead be
@@ -23,8 +23,8 @@
 
 struct tw_board {
     const char *model;
-    double clock_min_hz, clock_max_hz, knee_hz; /* the voltage is flat up to the knee */
-    double v_min_frac;                          /* voltage there, of that at clock_max_hz */
+    double clock_min_hz, clock_max_hz, knee_hz;
+    double v_min_frac; /* of the voltage at clock_max_hz */
     double mem_clock_hz;
     double idle_w, idle_spread_w; /* of each GPU: uniform, idle_w +- idle_spread_w */
     double part_spread_frac;      /* standard deviation between GPUs of dynamic power at equal work */
@@ -43,6 +43,7 @@ struct tw_work_point {
 };
 
 struct tw_work {
+    double active_w;   /* what no clock changes once anything runs: memory clock, links */
     double core_w;     /* dynamic power of the core at f_max when never stalled */
     double stall_frac; /* share of core_w that a stalled core still draws */
     double mem_w;      /* power of moving data at the full memory rate */

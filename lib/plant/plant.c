@@ -27,7 +27,7 @@
 #define ITER_SD 0.02
 
 const char *const tw_plant_fault_name[TW_PLANT_FAULT_COUNT] = {
-#define TW_PLANT_FAULT_NAME(id, name, help) [TW_PLANT_FAULT_##id] = name,
+#define TW_PLANT_FAULT_NAME(id, name, help) name,
     TW_PLANT_FAULT_MAP(TW_PLANT_FAULT_NAME)
 #undef TW_PLANT_FAULT_NAME
 };
@@ -70,7 +70,9 @@ struct job {
     uint32_t first_gpu;
     struct walk run_power, run_rate, load_walk;
     double load, load_phase;
-    double work_left_s, sync_left_s; /* of the present iteration */
+    double work_left_s, sync_left_s; /* of the present iteration; a phase ends at the nearest tick, and what
+                                        that was too early or too late stays in here for the next */
+    bool in_sync;
     struct pause_state eval, checkpoint;
     double total;
 };
@@ -321,34 +323,29 @@ static struct phase phase_step(struct job *j, double now_s, double noise)
         j->load = clamp(c->load_mean + slow + j->load_walk.x, 0.05, 1.3);
         return (struct phase){.act = 1.0, .load = j->load, .progress = true};
     }
-    if (!(c->iter_s > 0.0) || j->work_left_s > 0.0)
+    if (!j->in_sync)
         return (struct phase){.act = 1.0, .progress = true};
     j->sync_left_s -= TICK_S;
-    if (j->sync_left_s <= 0.5 * TICK_S) { /* the last tick of the synchronisation */
-        double over_s = j->sync_left_s;
+    if (j->sync_left_s <= 0.5 * TICK_S) { /* its last tick */
         iteration_begin(j, noise);
-        j->work_left_s += over_s; /* what was waited too long or too short is made up by the next */
-        j->sync_left_s = 0.0;
+        j->in_sync = false;
     }
     return (struct phase){.act = c->sync_act};
 }
 
 /* Work done in a tick at a speed; a finished iteration turns to its synchronisation. */
-static void job_progress(struct job *j, double rate)
+static void job_progress(struct job *j, double rate, double noise)
 {
     j->total += j->conf.rate * j->conf.n_gpu * rate * (1.0 + j->run_rate.x) * TICK_S;
     if (!(j->conf.iter_s > 0.0) || j->conf.load_mean > 0.0)
         return;
     j->work_left_s -= rate * TICK_S;
-    if (j->work_left_s > 0.0)
+    if (j->work_left_s > 0.5 * rate * TICK_S)
         return;
-    double over_s = rate > 0.0 ? -j->work_left_s / rate : 0.0;
-    j->sync_left_s = j->conf.iter_s * j->conf.sync_frac - over_s;
-    j->work_left_s = 0.0;
-    if (!(j->sync_left_s > 0.5 * TICK_S)) { /* too short to be seen */
-        iteration_begin(j, 0.0);
-        j->sync_left_s = 0.0;
-    }
+    j->sync_left_s += j->conf.iter_s * j->conf.sync_frac;
+    j->in_sync = j->sync_left_s > 0.5 * TICK_S;
+    if (!j->in_sync)
+        iteration_begin(j, noise);
 }
 
 /* ---- a tick: GPUs ---- */
@@ -434,7 +431,7 @@ static void job_tick(struct tw_plant *p, struct job *j)
     for (uint32_t i = 0; i < n; i++)
         gpu_draw(p, &gpu[i], j, &ph, together ? slowest / gpu[i].rate : 1.0);
     if (ph.progress)
-        job_progress(j, together ? slowest : sum / n);
+        job_progress(j, together ? slowest : sum / n, p->noise);
 }
 
 static void tick(struct tw_plant *p)

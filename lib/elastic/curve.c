@@ -100,7 +100,7 @@ double tw_curve_at_slope(const struct tw_curve *c, double s)
     for (unsigned i = c->n - 1; i > 0; i--)
         if (piece_slope(c, i - 1) >= s)
             return c->x[i];
-    return c->x[0];
+    return 0.0;
 }
 
 double tw_curve_depth(const struct tw_curve *c, double loss)

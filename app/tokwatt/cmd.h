@@ -14,7 +14,11 @@
 enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
 
 /* verb, function suffix, what it does */
-#define TW_CMD_MAP(X)
+/* clang-format off */
+#define TW_CMD_MAP(X) \
+    X("record", record, "telemetry of a source to a file") \
+
+/* clang-format on */
 
 #define TW_CMD_DECLARE(verb, fn, text) int cmd_##fn(int argc, char **argv);
 TW_CMD_MAP(TW_CMD_DECLARE)

@@ -492,6 +492,12 @@ double tw_plant_total(const struct tw_plant *p, uint32_t job)
     return p->job[job].total;
 }
 
+/* A driver reports whole milliwatts, percent, megahertz. */
+static double to_step(double x, double step)
+{
+    return step * round(x / step);
+}
+
 static void read_now(const struct tw_plant *p, const struct gpu *g, struct tw_plant_reading *ret)
 {
     /* Before a second has passed the mean is of what there is. */
@@ -508,20 +514,21 @@ static void read_now(const struct tw_plant *p, const struct gpu *g, struct tw_pl
     *ret = (struct tw_plant_reading){
         .time_us = p->now_us,
         .fresh = true,
-        .power_w = power_w / n,
-        .power_instant_w = (double)g->window[(p->tick + WINDOW - 1) % WINDOW].power_w,
-        .energy_j = g->energy_j,
+        .power_w = to_step(power_w / n, 1e-3),
+        .power_instant_w = to_step((double)g->window[(p->tick + WINDOW - 1) % WINDOW].power_w, 1e-3),
+        .energy_j = to_step(g->energy_j, 1e-3),
         .cap_w = g->requested_w,
         .cap_enforced_w = g->enforced_w,
-        .sm_active_frac = sm / n,
-        .tensor_active_frac = tensor / n,
-        .dram_active_frac = dram / n,
-        .util_frac = util / n,
-        .mem_copy_util_frac = clamp(1.3 * dram / n, 0.0, 1.0), /* NVML's measure is coarser and reads higher */
+        .sm_active_frac = to_step(sm / n, 1e-4),
+        .tensor_active_frac = to_step(tensor / n, 1e-4),
+        .dram_active_frac = to_step(dram / n, 1e-4),
+        .util_frac = to_step(util / n, 0.01),
+        /* NVML's measure of memory activity is coarser than the true one and reads higher. */
+        .mem_copy_util_frac = to_step(clamp(1.3 * dram / n, 0.0, 1.0), 0.01),
         .mem_used_bytes = g->job == TW_PLANT_NONE ? 0.6e9 : p->job[g->job].conf.mem_used_bytes,
-        .sm_clock_hz = tw_board_clock_hz(p->board, g->step),
+        .sm_clock_hz = to_step(tw_board_clock_hz(p->board, g->step), 1e6),
         .mem_clock_hz = p->board->mem_clock_hz,
-        .temp_c = g->temp_c,
+        .temp_c = to_step(g->temp_c, 1.0),
         .throttle_bits = g->throttle_bits,
     };
 }

@@ -84,6 +84,7 @@ extern const char *const tw_plant_fault_name[TW_PLANT_FAULT_COUNT];
 #define TW_THROTTLE_IDLE 0x1U /* as NVML numbers its reasons */
 #define TW_THROTTLE_POWER_CAP 0x4U
 
+/* As a driver reports: rounded to mW, mJ, whole percent (1e-4 for the three _active_), MHz and degrees. */
 struct tw_plant_reading {
     int64_t time_us; /* of the reading: site time, or when it got stuck */
     bool fresh;

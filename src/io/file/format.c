@@ -86,6 +86,10 @@ static const struct tw_csv_name column[] = {
     VALUE("nvlink_rx_bytes_s", NVLINK_RX_BYTES_S, 0, 0, ""),
     VALUE("energy_mj", ENERGY_J, -3, 0, ""),
     BITS("throttle_reasons", THROTTLE_BITS),
+/* our own recordings: every channel by its name; where another format has that name it stands above */
+#define OWN(id, name, ...) VALUE(name, id, 0, 0, ""),
+    TW_CHANNEL_MAP(OWN)
+#undef OWN
     /* whole servers */
     POWER("sys_power_w", ""),
     WIDE_POWER("_watts"),
@@ -112,6 +116,14 @@ static bool header_has(const char *text, size_t n, const char *const words[])
         if (!memmem(line, len, *words, strlen(*words)))
             return false;
     return len > 0;
+}
+
+static bool recognise_own(const char *text, size_t n)
+{
+    size_t len;
+    const char *line = header_of(text, n, &len);
+    return len > 13 && memcmp(line, "t_s,gpu_uuid,", 13) == 0 &&
+           header_has(text, n, (const char *const[]){",power_w,", ",cap_w,", NULL});
 }
 
 static bool recognise_smi(const char *text, size_t n)
@@ -200,6 +212,7 @@ static size_t feed_ptd(struct tw_reader *r, const char *text, size_t n, bool cut
 }
 
 const struct tw_format tw_format_table[] = {
+    {"tokwatt-csv", "written by tokwatt record", TW_ANON_GPU, false, recognise_own, start_csv, feed_csv},
     {"nvidia-smi-csv", "nvidia-smi --query-gpu=timestamp,power.draw,... --format=csv", TW_ANON_ROUNDS, false,
      recognise_smi, start_csv, feed_csv},
     {"dcgm-csv", "DCGM fields, one row a GPU, Unix time", TW_ANON_GPU, false, recognise_dcgm, start_csv,

@@ -286,6 +286,24 @@ static void test_noise_does_not_follow_caps(void **state)
     assert_near(ra.power_w, rb.power_w, 0.0, "another job's power");
 }
 
+/* Nor does it for the GPU itself, once its limit is back. */
+static void test_noise_after_a_limit(void **state)
+{
+    (void)state;
+    struct tw_plant_job job = steady;
+    job.work.core_w = 500.0; /* draws less than 700 W */
+    struct tw_plant *a = make(0, &job, 1, 4, 7, 1.0), *b = make(1, &job, 1, 4, 7, 1.0);
+    cap_all(b, 250.0);
+    tw_plant_advance(a, 60 * SECOND);
+    tw_plant_advance(b, 60 * SECOND);
+    assert_true(instant_w(b, 0) < 0.6 * instant_w(a, 0));
+    cap_all(b, 700.0);
+    tw_plant_advance(a, 10 * SECOND);
+    tw_plant_advance(b, 10 * SECOND);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_near(instant_w(b, i), instant_w(a, i), 0.0, "power");
+}
+
 /* ---- jobs ---- */
 
 static void test_lockstep(void **state)
@@ -330,29 +348,32 @@ static void test_lockstep(void **state)
 static void test_rhythm(void **state)
 {
     (void)state;
-    struct tw_plant_job job = steady;
-    job.iter_s = 8.0;
-    job.sync_frac = 0.25;
-    job.sync_act = 0.3;
-    job.work.core_w = 300.0; /* no limit binds: the top clock throughout */
-    struct tw_plant *p = make(0, &job, 1, 4, 1, 0.0);
-    int starts = 0, low_ticks = 0;
-    double high_w = 0.0, last_w = 0.0;
-    tw_plant_advance(p, 20 * SECOND);
-    for (int t = 0; t < 80; t++) {
-        tw_plant_advance(p, SECOND / 10);
-        high_w = fmax(high_w, instant_w(p, 0));
+    static const double iter_s[] = {8.0, 2.03, 0.57}; /* the last two end between ticks */
+    for (size_t k = 0; k < sizeof iter_s / sizeof *iter_s; k++) {
+        struct tw_plant_job job = steady;
+        job.iter_s = iter_s[k];
+        job.sync_frac = 0.25;
+        job.sync_act = 0.3;
+        job.work.core_w = 300.0; /* no limit binds: the top clock throughout */
+        struct tw_plant *p = make(0, &job, 1, 4, 1, 0.0);
+        int starts = 0, low_ticks = 0;
+        double high_w = 0.0, last_w = 0.0;
+        for (int t = 0; t < 200; t++) {
+            tw_plant_advance(p, SECOND / 10);
+            high_w = fmax(high_w, instant_w(p, 0));
+        }
+        double from = tw_plant_total(p, 0);
+        for (int t = 0; t < 8000; t++) {
+            tw_plant_advance(p, SECOND / 10);
+            double w = instant_w(p, 0);
+            low_ticks += w < 0.7 * high_w;
+            starts += w < 0.7 * high_w && !(last_w < 0.7 * high_w);
+            last_w = w;
+        }
+        assert_near(starts, 800.0 / iter_s[k], 1.0 + 0.001 * 800.0 / iter_s[k], "iterations");
+        assert_near(low_ticks / 8000.0, 0.25, 0.003, "share of synchronisation");
+        assert_near((tw_plant_total(p, 0) - from) / 800.0, 4 * 1000.0 * 0.75, 20.0, "throughput");
     }
-    for (int t = 0; t < 8000; t++) {
-        tw_plant_advance(p, SECOND / 10);
-        double w = instant_w(p, 0);
-        low_ticks += w < 0.7 * high_w;
-        starts += w < 0.7 * high_w && !(last_w < 0.7 * high_w);
-        last_w = w;
-    }
-    assert_true(starts >= 99 && starts <= 101); /* 800 s of 8 s iterations */
-    assert_near(low_ticks / 8000.0, 0.25, 0.01, "share of synchronisation");
-    assert_near(tw_plant_total(p, 0) / 828.0, 4 * 1000.0 * 0.75, 30.0, "throughput");
 }
 
 static void test_phases(void **state)
@@ -502,6 +523,52 @@ static void test_default_mix(void **state)
     assert_true(lowest < 1.15 && highest > 2.4); /* jobs differ: there is something to win */
 }
 
+/* Evaluation and checkpoint of each kind of job take 30 to 60 % of its power. */
+static void test_default_pauses(void **state)
+{
+    (void)state;
+    static struct tw_plant_job job[10];
+    assert_int_equal(tw_plant_default_jobs(64, 10, job, NULL), TW_OK);
+    for (uint32_t k = 0; k < 10; k++) {
+        job[k].sync_frac = 0.0; /* so that a tick without progress is a pause */
+        assert_true(job[k].load_mean > 0.0 || k == 9 || job[k].eval.every_s > 0.0);
+    }
+    struct tw_plant *p = make(0, job, 10, 64, 2, 0.0);
+    uint32_t first[10] = {0};
+    for (uint32_t k = 1; k < 10; k++)
+        first[k] = first[k - 1] + job[k - 1].n_gpu;
+    double total[10] = {0}, low[10], high[10], work_w[10] = {0};
+    int paused[10] = {0};
+    for (uint32_t k = 0; k < 10; k++) {
+        low[k] = INFINITY;
+        high[k] = 0.0;
+    }
+    for (int t = 0; t < 36000; t++) {
+        tw_plant_advance(p, SECOND / 10);
+        for (uint32_t k = 0; k < 10; k++) {
+            double w = instant_w(p, first[k]);
+            if (tw_plant_total(p, k) > total[k]) {
+                work_w[k] = fmax(work_w[k], w);
+            } else {
+                paused[k]++;
+                low[k] = fmin(low[k], w);
+                high[k] = fmax(high[k], w);
+            }
+            total[k] = tw_plant_total(p, k);
+        }
+    }
+    for (uint32_t k = 0; k < 10; k++) {
+        if (!(job[k].eval.every_s > 0.0)) {
+            assert_int_equal(paused[k], 0);
+            continue;
+        }
+        if (!(low[k] > 0.28 * work_w[k] && high[k] < 0.62 * work_w[k]))
+            fail_msg("%s pauses at %.2f to %.2f of its power", job[k].name, low[k] / work_w[k],
+                     high[k] / work_w[k]);
+        assert_true(paused[k] > 360 && paused[k] < 3600); /* 1 to 10 % of the time */
+    }
+}
+
 /* The curve family of the allocator must not be what made the curves, or the simulator would flatter it: the
  * best fit of t(x) = (1 - exp(-k (x - x0))) / (1 - exp(-k (1 - x0))) leaves a residual. */
 static double family_rmse(const double x[], const double t[], int n)
@@ -621,12 +688,14 @@ int main(void)
         cmocka_unit_test(test_sensors),
         cmocka_unit_test(test_same_seed),
         cmocka_unit_test(test_noise_does_not_follow_caps),
+        cmocka_unit_test(test_noise_after_a_limit),
         cmocka_unit_test(test_lockstep),
         cmocka_unit_test(test_rhythm),
         cmocka_unit_test(test_phases),
         cmocka_unit_test(test_serving),
         cmocka_unit_test(test_truth),
         cmocka_unit_test(test_default_mix),
+        cmocka_unit_test(test_default_pauses),
         cmocka_unit_test(test_not_the_allocators_family),
         cmocka_unit_test(test_bad_conf),
         cmocka_unit_test(test_write_faults),

@@ -33,6 +33,11 @@ struct tw_source_ops {
     /* MAY be NULL: let dt_s of simulated time pass. A source that has it runs on its own clock, and the runner
      * decides how fast; a source without it runs on the boot clock. */
     enum tw_err (*advance)(struct tw_source *src, double dt_s, struct tw_why *why);
+    /* MAY be NULL: what only a simulation knows, for reports and oracles, never for a policy. True mean power
+     * (sum over its GPUs) and throughput of job number `job` when each of its GPUs has the limit cap_w: no
+     * noise, settled, pauses left out, a serving job at the load that it has now. TW_EINVAL: no such job. */
+    enum tw_err (*truth)(const struct tw_source *src, uint32_t job, double cap_w, double *ret_power_w,
+                         double *ret_throughput, struct tw_why *why);
 };
 
 #endif

@@ -211,6 +211,28 @@ static void test_faults(void **state)
     tw_device_close(&s.dev);
 }
 
+static void test_truth(void **state)
+{
+    (void)state;
+    struct site s = {0};
+    site_open(&s, "sim:noise=0");
+    double free_w, free_rate, power_w = -1.0, rate = -1.0;
+    turn(&s, 1.0);
+    for (uint32_t k = 0; k < s.n_job; k++) {
+        size_t n = 0;
+        for (size_t i = 0; i < s.n_gpu; i++)
+            n += s.gpu[i].job == k;
+        assert_int_equal(s.dev.source_ops->truth(s.dev.source, k, 700.0, &free_w, &free_rate, NULL), TW_OK);
+        assert_int_equal(s.dev.source_ops->truth(s.dev.source, k, 300.0, &power_w, &rate, NULL), TW_OK);
+        assert_true(power_w < free_w && rate < free_rate && rate > 0.0);
+        assert_true(power_w <= 300.0 * (double)n && power_w > 250.0 * (double)n);
+    }
+    rate = -1.0;
+    assert_int_equal(s.dev.source_ops->truth(s.dev.source, 10, 300.0, &power_w, &rate, NULL), TW_EINVAL);
+    assert_true(rate < 0.0); /* untouched */
+    tw_device_close(&s.dev);
+}
+
 static void test_registry(void **state)
 {
     (void)state;
@@ -237,7 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_spec), cmocka_unit_test(test_describe), cmocka_unit_test(test_reading),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_faults),   cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_faults),   cmocka_unit_test(test_truth),
+        cmocka_unit_test(test_registry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

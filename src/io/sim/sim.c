@@ -34,13 +34,12 @@ static void uuid_of(uint32_t gpu, char *buf, size_t size)
     (void)snprintf(buf, size, "GPU-51a70000-0000-4000-8000-%012x", gpu);
 }
 
-/* n_gpu when there is none of that name. */
+/* n_gpu when there is none of that name. The last group of a UUID says which it can only be. */
 static uint32_t gpu_by_uuid(const struct tw_source *sim, const char *uuid)
 {
-    for (uint32_t i = 0; i < sim->n_gpu; i++)
-        if (strcmp(sim->gpu[i].uuid, uuid) == 0)
-            return i;
-    return sim->n_gpu;
+    const char *last = strrchr(uuid, '-');
+    unsigned long gpu = last ? strtoul(last + 1, NULL, 16) : sim->n_gpu;
+    return gpu < sim->n_gpu && strcmp(sim->gpu[gpu].uuid, uuid) == 0 ? (uint32_t)gpu : sim->n_gpu;
 }
 
 /* ---- what it is configured with ---- */
@@ -298,6 +297,16 @@ static enum tw_err sim_advance(struct tw_source *sim, double dt_s, struct tw_why
     return TW_OK;
 }
 
+static enum tw_err sim_truth(const struct tw_source *sim, uint32_t job, double cap_w, double *ret_power_w,
+                             double *ret_throughput, struct tw_why *why)
+{
+    if (job >= sim->n_job)
+        return tw_fail(why, TW_EINVAL, "the simulated site has %u jobs; there is no number %u", sim->n_job,
+                       job);
+    tw_plant_truth(sim->plant, job, cap_w, ret_power_w, ret_throughput);
+    return TW_OK;
+}
+
 /* ---- limits ---- */
 
 static enum tw_err cap_open(const char *spec, struct tw_source *source, struct tw_cap **ret, struct tw_why *why)
@@ -357,16 +366,6 @@ static enum tw_err cap_read(struct tw_cap *cap, const char *uuid, double *ret_re
     return TW_OK;
 }
 
-enum tw_err tw_sim_truth(const struct tw_source *sim, uint32_t job, double cap_w, double *ret_power_w,
-                         double *ret_throughput, struct tw_why *why)
-{
-    if (job >= sim->n_job)
-        return tw_fail(why, TW_EINVAL, "the simulated site has %u jobs; there is no number %u", sim->n_job,
-                       job);
-    tw_plant_truth(sim->plant, job, cap_w, ret_power_w, ret_throughput);
-    return TW_OK;
-}
-
 const struct tw_source_ops tw_sim_source = {
     .abi = TW_SOURCE_ABI,
     .name = "sim",
@@ -376,6 +375,7 @@ const struct tw_source_ops tw_sim_source = {
     .describe = sim_describe,
     .read = sim_read,
     .advance = sim_advance,
+    .truth = sim_truth,
 };
 
 const struct tw_cap_ops tw_sim_cap = {

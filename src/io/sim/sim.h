@@ -21,15 +21,7 @@
 #include "port/cap.h"
 #include "port/source.h"
 
-#include <stdint.h>
-
 extern const struct tw_source_ops tw_sim_source;
 extern const struct tw_cap_ops tw_sim_cap; /* opened on an open tw_sim_source; its spec must be "" */
-
-/* For reports and oracles, never for a policy: true mean power (sum over its GPUs) and throughput of a job with
- * the limit cap_w on each of its GPUs (tw_plant_truth). sim: opened by tw_sim_source. TW_EINVAL: no such job */
-TW_MUST_USE
-enum tw_err tw_sim_truth(const struct tw_source *sim, uint32_t job, double cap_w, double *ret_power_w,
-                         double *ret_throughput, struct tw_why *why);
 
 #endif

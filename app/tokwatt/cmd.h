@@ -17,6 +17,8 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
 /* clang-format off */
 #define TW_CMD_MAP(X) \
     X("record", record, "telemetry of a source to a file") \
+    X("import", import, "recordings of power, in any known format, into the store") \
+    X("export", export, "series out of the store as CSV")
 
 /* clang-format on */
 

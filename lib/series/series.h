@@ -31,5 +31,8 @@ double tw_series_span_s(const struct tw_series *s);
 /* Median of the steps between rows in seconds (of at most 4096 of them, taken evenly); NaN with fewer than two
  * rows. */
 double tw_series_step_s(const struct tw_series *s);
+/* Holes in the recording: steps of more than a second and of more than five times that median. *ret_longest_s
+ * (NULL is fine) is the longest of them, or 0. */
+size_t tw_series_gaps(const struct tw_series *s, double *ret_longest_s);
 
 #endif

@@ -213,7 +213,7 @@ static size_t feed_ptd(struct tw_reader *r, const char *text, size_t n, bool cut
 
 const struct tw_format tw_format_table[] = {
     {"tokwatt-csv", "written by tokwatt record", TW_ANON_GPU, false, recognise_own, start_csv, feed_csv},
-    {"nvidia-smi-csv", "nvidia-smi --query-gpu=timestamp,power.draw,... --format=csv", TW_ANON_ROUNDS, false,
+    {"nvidia-smi-csv", "nvidia-smi query as CSV, with timestamp and power.draw", TW_ANON_ROUNDS, false,
      recognise_smi, start_csv, feed_csv},
     {"dcgm-csv", "DCGM fields, one row a GPU, Unix time", TW_ANON_GPU, false, recognise_dcgm, start_csv,
      feed_csv},

@@ -97,8 +97,8 @@ static void judge(struct tw_fit *f, const struct data *p, const struct tw_curve 
     double sum = 0.0, chi2 = 0.0;
     for (size_t i = 0; i < p->n; i++) {
         double x = 1.0 - p->d[i], t = 1.0 - p->loss[i], r = residual(&f->curve, p, i);
-        double st = TW_RUN_SD_THROUGHPUT * sqrt(1.0 + t * t),
-               sx = TW_RUN_SD_POWER * x * sqrt(2.0) * tw_curve_slope(exp_curve, x);
+        double st = TW_RUN_SD_THROUGHPUT * fmax(t, 0.1),
+               sx = TW_RUN_SD_POWER * x * tw_curve_slope(exp_curve, x);
         sum += r * r;
         chi2 += r * r / (st * st + sx * sx);
     }

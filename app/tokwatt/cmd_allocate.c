@@ -485,8 +485,8 @@ static void show_table(const struct fleet *f)
         printf("Equal and oracle differ by %.2f points: on this fleet there is little to win, and a share of "
                "that gap "
                "means nothing.\n",
-               100.0 *
-                   (f->split[TW_POLICY_ORACLE].throughput_frac - f->split[TW_POLICY_EQUAL].throughput_frac));
+               100.0 * fabs(f->split[TW_POLICY_ORACLE].throughput_frac -
+                            f->split[TW_POLICY_EQUAL].throughput_frac));
     show_left_out(f);
     if (f->args->detail)
         show_detail(f);

@@ -26,14 +26,14 @@ $ tokwatt allocate two.csv --cut 0% --policy curve | grep curve
 $ sed 's/^b,3,75,7/b,3,75,9/; s/^b,2,50,4/b,2,50,8/' two.csv > alike.csv; tokwatt allocate alike.csv --cut 20% | grep little
 ~ Equal and oracle differ by 0.00 points: on this fleet there is little to win, .*
 $ tokwatt allocate alike.csv --cut 20% --policy equal --json | grep -E 'gap|little'
-~ +"little_to_win": true,
-~ +"gap_recovered": null,
+~  +"little_to_win": true,
+~  +"gap_recovered": null,
 # Deeper than the floors: exit 1 with the nearest feasible split.
 $ tokwatt allocate two.csv --cut 60%
 Infeasible: the floors need 50% of the power and a cut of 60% leaves 40%; the deepest cut is 50%.
 The nearest feasible split has every job at its lowest measured point:
-~ +a +50.0 W per GPU, cut +50.0%, keeps +80.0%
-~ +b +50.0 W per GPU, cut +50.0%, keeps +40.0%
+~  +a +50.0 W per GPU, cut +50.0%, keeps +80.0%
+~  +b +50.0 W per GPU, cut +50.0%, keeps +40.0%
 ? 1
 $ tokwatt allocate two.csv --cut 60% --json | grep -E 'feasible|"cut_frac": 0.5' | sed 's/^ *//'
 "feasible": false,

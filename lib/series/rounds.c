@@ -74,7 +74,7 @@ size_t tw_rounds_find(const int64_t *time_us, size_t n, int64_t *ret_gap_us)
     size_t got = take_steps(time_us, n, x);
     tw_stat_sort(x, got);
     /* Zero has no logarithm, and 0 and 1 ms are the same to us: all steps get a twentieth of a long one. */
-    double tick_us = 1.0 + tw_stat_quantile_sorted(x, got, 0.95) / 20.0;
+    double tick_us = 1.0 + tw_stat_quantile_sorted(x, got, 0.99) / 20.0;
     for (size_t i = 0; i < got; i++)
         x[i] = log(x[i] + tick_us);
     size_t at = two_heaps(x, got);
@@ -101,7 +101,7 @@ static bool starts_round(const int64_t *time_us, size_t n, size_t i, size_t thin
         here += is_gap(time_us, n, i + (k + 1) * things, gap_us);
         as_numbered += is_gap(time_us, n, i + (things - who) + k * things, gap_us);
     }
-    return seen >= 2 && here == seen && as_numbered == 0;
+    return here == seen && here > as_numbered + 1; /* one of those may be a split round */
 }
 
 size_t tw_rounds_assign(const int64_t *time_us, const uint32_t *line, size_t n, size_t n_things, int64_t gap_us,

@@ -40,11 +40,11 @@ extern const char *const tw_policy_text[TW_POLICY_COUNT];
 struct tw_alloc_job {
     double p0_w;               /* uncapped draw, > 0 */
     double floor_w, ceiling_w; /* limits of the cap, 0 <= floor <= ceiling; the ceiling is usually p0_w */
-    double weight;     /* what t = 1 of this job is worth, > 0: T_0 for tokens/s, 1 for relative throughput */
-    double stray_frac; /* curve: |cap / p0 - equal level| stays within this; INFINITY for no bound */
-    double gpus;       /* equal-watts: number of GPUs, > 0 */
-    double flex;       /* pfi: watts are cut in proportion to this, >= 0 */
+    double weight; /* curve, oracle: what t = 1 is worth, > 0: T_0 for tokens/s, 1 for relative throughput */
+    double stray_frac; /* curve: |cap / p0 - equal level| stays within this; 1 or more for no bound */
     const struct tw_curve *curve; /* curve: throughput against power */
+    double gpus;                  /* equal-watts: number of GPUs, > 0 */
+    double flex;                  /* pfi: watts are cut in proportion to this, > 0 */
     struct tw_measured measured;  /* oracle: the measured points */
 };
 

@@ -12,6 +12,7 @@
 #include <math.h>
 
 enum { PASSES = 256 };
+#define CLOSE 1e-12      /* of the budget: what rounding leaves of a sum over a hundred thousand jobs */
 #define FLAT_SLOPE 1e-12 /* a slope that counts as none: the price of the last, worthless watts */
 
 struct fill {
@@ -22,9 +23,9 @@ struct fill {
     size_t n_knots;
 };
 
-static double stair_at(const struct tw_alloc_job *j, double lo, double hi, double level)
+static double stair_at(const struct tw_alloc_job *j, double lo, double hi, double price)
 {
-    double cap = j->p0_w * tw_curve_at_slope(j->curve, exp(-level) * j->p0_w / j->weight);
+    double cap = j->p0_w * tw_curve_at_slope(j->curve, price * j->p0_w / j->weight);
     cap = cap > lo ? cap : lo;
     return cap < hi ? cap : hi;
 }
@@ -33,23 +34,24 @@ static double stair_at(const struct tw_alloc_job *j, double lo, double hi, doubl
  * it. */
 static double total(const struct fill *f, double level, double *ret_rate)
 {
-    double sum = tw_lines_sum(&f->lines, level, ret_rate);
+    double sum = tw_lines_sum(&f->lines, level, ret_rate), price = exp(-level);
     for (size_t k = 0; k < f->n_knots; k++) {
         size_t i = f->knots[k];
-        sum += stair_at(&f->job[i], f->lines.base[i], f->hi[i], level);
+        sum += stair_at(&f->job[i], f->lines.base[i], f->hi[i], price);
     }
     return sum;
 }
 
 static double cap_at(const struct fill *f, size_t i, double level)
 {
-    if (f->job[i].curve->family == TW_CURVE_EXP)
+    if (f->lines.rate[i] > 0.0) /* a line; looking at its curve would cost a cache miss */
         return tw_line_at(&f->lines, i, level);
-    return stair_at(&f->job[i], f->lines.base[i], f->hi[i], level);
+    return stair_at(&f->job[i], f->lines.base[i], f->hi[i], exp(-level));
 }
 
-static enum tw_err check_curves(const struct tw_alloc_job *job, size_t n, struct tw_why *why)
+static enum tw_err check_curves(const struct tw_alloc_job *job, size_t n, bool *ret_bounded, struct tw_why *why)
 {
+    bool bounded = false;
     for (size_t i = 0; i < n; i++) {
         if (!(job[i].weight > 0.0 && isfinite(job[i].weight)))
             return tw_fail(why, TW_EINVAL, "allocation: job %zu has weight %g, expected more than 0", i,
@@ -61,20 +63,25 @@ static enum tw_err check_curves(const struct tw_alloc_job *job, size_t n, struct
             return tw_fail(why, TW_EINVAL,
                            "allocation: job %zu may stray by %g of its power, expected 0 or more", i,
                            job[i].stray_frac);
+        bounded = bounded || job[i].stray_frac < 1.0;
     }
+    *ret_bounded = bounded;
     return TW_OK;
 }
 
 /* Limits around the equal split, and each job's line or place among the staircases; equal_w may be f->hi
- * itself. Returns the range of levels in which anything moves. */
+ * itself, or NULL when no job is bounded. Returns the range of levels in which anything moves. */
 static void prepare(struct fill *f, const double *equal_w, double *ret_low, double *ret_high)
 {
     double low = (double)INFINITY, high = -(double)INFINITY;
     for (size_t i = 0; i < f->lines.n; i++) {
         const struct tw_alloc_job *j = &f->job[i];
         const struct tw_curve *c = j->curve;
-        double lo = fmax(j->floor_w, equal_w[i] - j->stray_frac * j->p0_w);
-        double hi = fmin(j->ceiling_w, equal_w[i] + j->stray_frac * j->p0_w), first, last;
+        double lo = j->floor_w, hi = j->ceiling_w, first, last;
+        if (equal_w) {
+            lo = fmax(lo, equal_w[i] - j->stray_frac * j->p0_w);
+            hi = fmin(hi, equal_w[i] + j->stray_frac * j->p0_w);
+        }
         f->hi[i] = hi;
         if (c->family == TW_CURVE_EXP) {
             double rate = j->p0_w / c->k;
@@ -93,8 +100,8 @@ static void prepare(struct fill *f, const double *equal_w, double *ret_low, doub
             first = scale - log(fmax(tw_curve_slope(c, c->x[0]), FLAT_SLOPE)) - 1e-9;
             last = scale - log(fmax(tw_curve_slope(c, 1.0), FLAT_SLOPE)) + 1e-9;
         }
-        low = fmin(low, first);
-        high = fmax(high, last);
+        low = first < low ? first : low;
+        high = last > high ? last : high;
     }
     *ret_low = low;
     *ret_high = high;
@@ -110,7 +117,7 @@ static void close_in(const struct fill *f, double budget_w, double *low, double 
             *low = level;
         if (miss <= 0.0)
             *high = level;
-        if (fabs(miss) <= 1e-14 * budget_w) {
+        if (fabs(miss) <= CLOSE * budget_w) {
             *low = *high = level;
             break;
         }
@@ -128,19 +135,26 @@ static void close_in(const struct fill *f, double budget_w, double *low, double 
  * watt does not fill it, the rest goes towards the limits: a budget is there to be used. */
 static void mix(const struct fill *f, double budget_w, double low, double high, double *ret_cap_w)
 {
-    double rate, below = total(f, low, &rate), above = total(f, high, &rate), most = 0.0;
-    bool to_limits = above < budget_w;
+    double rate, below = 0.0, above = 0.0;
+    bool to_limits = false;
+    if (low < high) {
+        below = total(f, low, &rate);
+        above = total(f, high, &rate);
+        to_limits = above < budget_w;
+    }
     if (to_limits) {
         low = high;
         below = above;
+        above = 0.0;
         for (size_t i = 0; i < f->lines.n; i++)
-            most += f->hi[i];
-        above = most;
+            above += f->hi[i];
     }
     double share = above > below ? fmin(fmax((budget_w - below) / (above - below), 0.0), 1.0) : 0.0;
     for (size_t i = 0; i < f->lines.n; i++) {
-        double a = cap_at(f, i, low), b = to_limits ? f->hi[i] : cap_at(f, i, high);
-        ret_cap_w[i] = a + share * (b - a);
+        double cap = cap_at(f, i, low);
+        if (share > 0.0)
+            cap += share * ((to_limits ? f->hi[i] : cap_at(f, i, high)) - cap);
+        ret_cap_w[i] = cap;
     }
 }
 
@@ -148,9 +162,10 @@ enum tw_err tw_alloc_curve(const struct tw_alloc_job *job, size_t n, double budg
                            double *ret_cap_w, double *ret_price, struct tw_why *why)
 {
     double ceilings, low, high;
+    bool bounded = false;
     enum tw_err err = tw_alloc_take(job, n, budget_w, &ceilings, why);
     if (err == TW_OK)
-        err = check_curves(job, n, why);
+        err = check_curves(job, n, &bounded, why);
     if (err != TW_OK)
         return err;
     if (ceilings <= budget_w) {
@@ -161,18 +176,20 @@ enum tw_err tw_alloc_curve(const struct tw_alloc_job *job, size_t n, double budg
         return TW_OK;
     }
     size_t mark = tw_arena_mark(arena);
-    struct fill f = {.job = job};
-    f.hi = TW_ARENA_ARRAY(arena, double, n);
-    err = f.hi ? tw_alloc_equal(job, n, budget_w, arena, f.hi, NULL, why) : TW_ENOMEM;
-    f.knots = err == TW_OK ? TW_ARENA_ARRAY(arena, size_t, n) : NULL;
-    if (f.knots && tw_lines_take(&f.lines, arena, n, why) == TW_OK) {
-        prepare(&f, f.hi, &low, &high);
+    struct tw_lines lines;
+    double *hi = TW_ARENA_ARRAY(arena, double, n);
+    size_t *knots = TW_ARENA_ARRAY(arena, size_t, n);
+    if (hi && bounded)
+        err = tw_alloc_equal(job, n, budget_w, arena, hi, NULL, why);
+    if (err == TW_OK)
+        err = tw_lines_take(&lines, arena, n, why);
+    if (err == TW_OK && hi && knots) {
+        struct fill f = {.lines = lines, .job = job, .knots = knots, .hi = hi};
+        prepare(&f, bounded ? hi : NULL, &low, &high);
         close_in(&f, budget_w, &low, &high);
         mix(&f, budget_w, low, high, ret_cap_w);
         if (ret_price)
             *ret_price = exp(-low);
-    } else if (err == TW_OK) {
-        err = tw_fail(why, TW_ENOMEM, "allocation: the arena is too small for %zu jobs", n);
     }
     tw_arena_release(arena, mark);
     return err;

@@ -29,7 +29,7 @@ static double find_level(const struct tw_lines *s, double budget_w)
     double level = 0.5 * (low + high);
     for (int pass = 0; pass < PASSES; pass++) {
         double miss = budget_w - tw_lines_sum(s, level, &rate);
-        if (fabs(miss) <= 1e-14 * budget_w)
+        if (fabs(miss) <= 1e-13 * budget_w)
             break;
         if (miss > 0.0)
             low = level;

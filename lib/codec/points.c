@@ -134,7 +134,7 @@ static char *trim(char *s)
 static enum tw_err read_header(struct reader *r, struct tw_why *why)
 {
     bool seen[COL_COUNT] = {false}, last = false;
-    char text[FIELD_MAX + 1];
+    char text[FIELD_MAX + 1] = "";
     while (!last) {
         enum tw_err err = take_field(r, text, &last, why);
         if (err != TW_OK)

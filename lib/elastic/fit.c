@@ -260,7 +260,7 @@ static int place_hinges(const struct data *p, double knot[static HINGES], double
 
 static struct tw_curve regress(const struct data *p, unsigned *ret_params)
 {
-    double knot[HINGES], lowest;
+    double knot[HINGES] = {1.0}, lowest;
     struct nnls s = {.n = place_hinges(p, knot, &lowest)};
     for (size_t i = 0; i < p->n; i++) {
         for (int a = 0; a < s.n; a++) {

@@ -4,6 +4,8 @@
 #include "elastic/belief.h"
 #include "elastic/curve.h"
 #include "elastic/fit.h"
+#include "elastic/measured.h"
+#include "elastic/pfi.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -274,6 +276,92 @@ static void test_belief_coverage(void **state)
     assert_in_range(inside, (int)(JOBS * (0.9 - 0.02 - 4 * 0.0095)), (int)(JOBS * (0.9 + 0.02 + 4 * 0.0095)));
 }
 
+/* The emerald jobs as published, and their PFI as the specification gives it. */
+static void test_pfi_of_published_points(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *job;
+        double p[6], t[6], mean, ros;
+    } c[] = {
+        {"ft_llama_8b_dolly",
+         {345.648, 320.617, 288.304, 244.121, 196.119, 99.8529},
+         {0.19722222, 0.19333333, 0.1875, 0.17833333, 0.15916667, 0.0475},
+         2.657,
+         1.500},
+        {"infer_llama_8b",
+         {368.375, 332.906, 288.965, 241.801, 194.684, 97.9433},
+         {0.0666, 0.065, 0.062, 0.058, 0.052, 0.015},
+         2.578,
+         1.530},
+        {"pt_mpt_13b_lg",
+         {381.749, 337.099, 291.142, 244.743, 196.183, 101.734},
+         {0.14833333, 0.13666667, 0.1275, 0.11583333, 0.0925, 0.028333333},
+         1.403,
+         1.190},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        struct tw_pfi f = tw_pfi_of(c[i].p[0], c[i].t[0], c[i].p + 1, c[i].t + 1, 5);
+        NEAR(f.mean, c[i].mean, 0.0005);
+        NEAR(f.ros, c[i].ros, 0.0005);
+        assert_int_equal(f.used, 5);
+    }
+    /* gridpilot_v100, inference at 1380 MHz: one of two caps binds. */
+    static const double p[] = {222.4, 147.2}, t[] = {509.78, 422.88};
+    struct tw_pfi f = tw_pfi_of(223.0, 509.842, p, t, 2);
+    assert_int_equal(f.used, 1);
+    NEAR(f.mean, (1 - 147.2 / 223.0) / (1 - 422.88 / 509.842), 1e-12);
+    NEAR(f.plain, 12.06, 0.005);
+}
+
+static void test_pfi_guards(void **state)
+{
+    (void)state;
+    static const double p[] = {99.0, 80.0, 60.0}, t[] = {90.0, 100.5, 99.9};
+    struct tw_pfi f = tw_pfi_of(100.0, 100.0, p, t, 3); /* too little cut, no loss, too little loss */
+    assert_int_equal(f.used, 0);
+    assert_true(isnan(f.mean));
+    NEAR(f.ros, 0.61 / (0.1 - 0.005 + 0.001), 1e-9);
+    double scratch[200], low = 0, high = 0;
+    f = tw_pfi_of(100.0, 100.0, p + 1, t + 1, 1);
+    assert_true(isnan(f.ros)); /* nothing is lost */
+    tw_pfi_interval(100.0, 100.0, p + 1, t + 1, 1, 200, 1, 1, scratch, &low, &high);
+    assert_true(isnan(low) && isnan(high));
+}
+
+/* One point far from the guards: PFI = d / l with d = 1 - p/p0, so its deviation by the delta method is
+ * PFI sqrt((sd_d / d)^2 + (sd_l / l)^2), sd_d = (p/p0) 0.004 sqrt 2, sd_l = (t/t0) 0.005 sqrt 2; +-1.645 of it.
+ */
+static void test_pfi_interval(void **state)
+{
+    (void)state;
+    static const double p[] = {60.0}, t[] = {75.0};
+    static double scratch[20000];
+    double low, high, again_low, again_high;
+    tw_pfi_interval(100.0, 100.0, p, t, 1, 20000, 1, 2, scratch, &low, &high);
+    double pfi = 0.4 / 0.25, sd_d = 0.6 * 0.004 * sqrt(2.0), sd_l = 0.75 * 0.005 * sqrt(2.0);
+    double half = 1.645 * pfi * sqrt(sd_d * sd_d / 0.16 + sd_l * sd_l / 0.0625);
+    NEAR(low, pfi - half, 0.05 * half);
+    NEAR(high, pfi + half, 0.05 * half);
+    tw_pfi_interval(100.0, 100.0, p, t, 1, 20000, 1, 2, scratch, &again_low, &again_high);
+    NEAR(again_low, low, 0.0);
+    NEAR(again_high, high, 0.0);
+}
+
+static void test_measured(void **state)
+{
+    (void)state;
+    static const double x[] = {0.8, 1.02, 0.5, 0.8}, t[] = {0.9, 1.01, 0.4, 0.94};
+    double sx[5], st[5];
+    struct tw_measured m = {sx, st, tw_measured_sort(x, t, 4, sx, st)};
+    assert_int_equal(m.n, 3); /* two at one x are one, above 1 is left out, (1, 1) is added */
+    NEAR(tw_measured_value(&m, 0.8), 0.92, 1e-12);
+    NEAR(tw_measured_value(&m, 0.65), 0.66, 1e-12);
+    NEAR(tw_measured_value(&m, 0.9), 0.96, 1e-12);
+    NEAR(tw_measured_value(&m, 0.1), 0.4, 0.0);
+    NEAR(tw_measured_value(&m, 1.3), 1.0, 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +375,10 @@ int main(void)
         cmocka_unit_test(test_evidence_chooses),
         cmocka_unit_test(test_belief),
         cmocka_unit_test(test_belief_coverage),
+        cmocka_unit_test(test_pfi_of_published_points),
+        cmocka_unit_test(test_pfi_guards),
+        cmocka_unit_test(test_pfi_interval),
+        cmocka_unit_test(test_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

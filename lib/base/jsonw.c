@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A streaming JSON writer. */
 #include "base/jsonw.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <math.h>
@@ -28,30 +29,12 @@ static void newline(struct tw_jsonw *w)
         puts_(w, "  ");
 }
 
-/* Length of the UTF-8 sequence at s, or 0 when it is none (overlong, surrogate and cut ones included). */
-static size_t utf8_len(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] >= 0xC2 && s[0] <= 0xDF   ? 2
-               : (s[0] & 0xF0) == 0xE0        ? 3
-               : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4
-                                              : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return n;
-}
-
 static void quoted(struct tw_jsonw *w, const char *text)
 {
     puts_(w, "\"");
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        size_t n = utf8_len(s);
+        size_t n = tw_utf8_len(s);
         char esc[8];
         if (n == 0) {
             puts_(w, "\\ufffd");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics text. */
 #include "api/promtext.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -41,14 +42,23 @@ static void single(struct out *o, const char *name, const char *help, double val
     sample(o, "", value);
 }
 
-/* The label value `text` escaped into buf: backslash, quote, newline; cut at the buffer's end. */
+/* The label value `text` into buf: backslash, quote and newline escaped, bytes that are not UTF-8 replaced; cut
+ * between characters at the buffer's end. */
 static const char *escaped(const char *text, char *buf, size_t room)
 {
     size_t n = 0;
-    for (; *text && n + 3 < room; text++) {
+    while (*text && n + 5 < room) {
+        size_t len = tw_utf8_len((const unsigned char *)text);
         if (*text == '\\' || *text == '"' || *text == '\n')
             buf[n++] = '\\';
-        buf[n++] = *text == '\n' ? 'n' : *text;
+        if (len == 0)
+            buf[n++] = '?';
+        else if (*text == '\n')
+            buf[n++] = 'n';
+        else
+            for (size_t i = 0; i < len; i++)
+                buf[n++] = text[i];
+        text += len ? len : 1;
     }
     buf[n] = '\0';
     return buf;
@@ -150,7 +160,7 @@ static const struct {
 
 static void gpus(struct out *o, const struct tw_snapshot *s)
 {
-    char uuid[96], node[96], job[128], labels[416];
+    char uuid[104], node[104], job[136], labels[416];
     family(o, "tokwatt_gpu_info", false, "Where a GPU is and what runs on it; the value is 1.");
     for (size_t i = 0; i < s->n_gpu; i++) {
         const struct tw_snap_gpu *g = &s->gpu[i];
@@ -247,7 +257,7 @@ static const struct {
 
 static void jobs(struct out *o, const struct tw_snapshot *s)
 {
-    char name[160], unit[64], labels[288];
+    char name[136], unit[56], labels[288];
     for (size_t f = 0; f < sizeof job_family / sizeof *job_family; f++) {
         family(o, job_family[f].name, false, job_family[f].help);
         for (size_t i = 0; i < s->n_job; i++) {

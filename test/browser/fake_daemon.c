@@ -19,7 +19,7 @@ enum { MAX_GPU = 1024, MAX_JOB = 32, MAX_EVENT = 16 };
 static struct {
     size_t n_gpu, n_job;
     double speed, hz;
-    bool nan, no_events, real, stale;
+    bool nan, no_events, real, stale, odd;
 } opt = {.n_gpu = 64, .n_job = 8, .speed = 1, .hz = 1};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -113,6 +113,11 @@ static double curve(double k, double x)
     return (1 - exp(-k * (x - x0))) / (1 - exp(-k * (1 - x0)));
 }
 
+static double weight_of(size_t j)
+{
+    return 0.6 + 0.1 * (double)(j % N_NAME);
+}
+
 static void fill(struct tw_snapshot *s)
 {
     size_t per_job = s->n_job ? s->n_gpu / s->n_job : 0;
@@ -120,12 +125,20 @@ static void fill(struct tw_snapshot *s)
     double cut = e ? depth(e) * e->cut_frac : 0, unknown = (double)NAN;
     s->power_w = s->cap_sum_w = 0;
     s->stale_gpus = opt.stale ? 2 : 0;
-    double base_w = 0;
+    double base_w = 0, plain_w = 0, weighted_w = 0;
+    for (size_t j = 0; j < s->n_job; j++) { /* so that the jobs' cuts add up to the site's */
+        plain_w += job_p0_w[j % N_NAME];
+        weighted_w += job_p0_w[j % N_NAME] * weight_of(j);
+    }
     for (size_t j = 0; j < s->n_job; j++) {
         struct tw_snap_job *job = &s->job[j];
         double k = job_k[j % N_NAME], p0 = job_p0_w[j % N_NAME];
-        double share = cut * (0.6 + 0.1 * (double)(j % N_NAME));
+        double share = 1 - 0.97 * (1 - cut * weight_of(j) * plain_w / weighted_w);
         snprintf(job->name, sizeof job->name, j < N_NAME ? "%s" : "%s-%zu", job_name[j % N_NAME], j);
+        if (opt.odd && j == 1)
+            snprintf(job->name, sizeof job->name, "%060d", 0);
+        if (opt.odd && j == 0)
+            snprintf(job->name, sizeof job->name, "a\"b\\c\nd\xff\xc3\xa9<b>");
         snprintf(job->unit, sizeof job->unit, j % 3 == 0 ? "samples/s" : "tokens/s");
         job->n_gpu = (uint32_t)per_job;
         job->p0_w = p0 * (double)per_job;
@@ -135,7 +148,7 @@ static void fill(struct tw_snapshot *s)
             struct tw_snap_gpu *g = &s->gpu[i];
             double swing = 0.05 * sin(now_s / (9 + (double)j) + (double)j) + 0.012 * noise(i, now_s);
             double cap = cut > 0 ? p0 * (1 - share) : 700;
-            double p = fmin(p0 * (0.95 + swing), cap * (0.99 + 0.004 * noise(i, now_s)));
+            double p = fmin(p0 * (0.97 + swing), cap * (0.99 + 0.004 * noise(i, now_s)));
             snprintf(g->uuid, sizeof g->uuid, "GPU-%08zx-5a1e-4d2b-9c00-%012zx", i * 2654435761u % 4294967296u,
                      i);
             snprintf(g->node, sizeof g->node, "rack%zu/n%02zu", i / 32 + 1, i / 8 % 4 + 1);
@@ -243,17 +256,10 @@ static double number(const char *text)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"listen", 1, NULL, 'l'},
-                                          {"gpus", 1, NULL, 'g'},
-                                          {"jobs", 1, NULL, 'j'},
-                                          {"speed", 1, NULL, 's'},
-                                          {"hz", 1, NULL, 'z'},
-                                          {"nan", 0, NULL, 'n'},
-                                          {"real", 0, NULL, 'r'},
-                                          {"stale", 0, NULL, 't'},
-                                          {"past", 1, NULL, 'p'},
-                                          {"no-events", 0, NULL, 'e'},
-                                          {0}};
+    static const struct option longs[] = {
+        {"listen", 1, NULL, 'l'}, {"gpus", 1, NULL, 'g'},      {"jobs", 1, NULL, 'j'}, {"speed", 1, NULL, 's'},
+        {"hz", 1, NULL, 'z'},     {"nan", 0, NULL, 'n'},       {"real", 0, NULL, 'r'}, {"stale", 0, NULL, 't'},
+        {"past", 1, NULL, 'p'},   {"no-events", 0, NULL, 'e'}, {"odd", 0, NULL, 'o'},  {0}};
     const char *listen = "127.0.0.1:0";
     double past = 0;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
@@ -284,6 +290,9 @@ int main(int argc, char **argv)
             break;
         case 't':
             opt.stale = true;
+            break;
+        case 'o':
+            opt.odd = true;
             break;
         case 'e':
             opt.no_events = true;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define TICK_US 200000  /* streams are told at most this often */
-#define TICK_POINTS 240 /* turns in one tick; a reader that misses more asks for the history */
+#define TICK_POINTS 120 /* turns in one tick; a reader that misses more asks for the history */
 #define TICK_MAX (4u << 20)
 
 bool tw_api_has_page(void)
@@ -56,18 +56,15 @@ unsigned tw_api_port(const struct tw_api *api)
     return tw_http_port(api->http);
 }
 
-/* Tell the readers of the stream what is new since the last time. */
+/* Tell the readers of the stream what is new since the last time. The first tick after a silence overlaps with
+ * what a new reader has already, so that a turn between its first message and this one is not missed. */
 static enum tw_err tell(struct tw_api *api)
 {
     struct tw_http_counts counts;
     tw_http_counts(api->http, &counts);
-    enum tw_err err = tw_latest_get(api->latest, &api->told);
+    enum tw_err err = counts.streams > 0 ? tw_latest_get(api->latest, &api->told) : TW_ENODATA;
     if (err != TW_OK)
-        return err;
-    if (counts.streams == 0) { /* the next reader's first message has everything up to here */
-        api->told_seq = api->told.s.seq;
-        return TW_OK;
-    }
+        return err == TW_ENODATA ? TW_OK : err;
     size_t n = tw_latest_since(api->latest, api->told_seq, api->news, TICK_POINTS);
     uint64_t after = n > 0 ? api->news[0].seq - 1 : api->told_seq;
     tw_buf_reset(&api->tick);

@@ -8,6 +8,7 @@
 
 #include "codec/decimal.h"
 
+#include <endian.h>
 #include <math.h>
 #include <string.h>
 
@@ -92,6 +93,9 @@ static void set_col(struct tw_csv_col *col, const struct tw_csv_name *name)
     if (col->unit_n >= sizeof col->unit)
         col->unit_n = sizeof col->unit - 1;
     memcpy(col->unit, name->unit, col->unit_n);
+    size_t n = col->unit_n < 8 ? col->unit_n : 8;
+    memcpy(&col->unit_bits, col->unit, n);
+    memset(&col->unit_mask, 0xff, n);
 }
 
 /* A second column for what is already there: the name that stands first in the table is kept. */
@@ -264,7 +268,7 @@ static const char *skip_unit(const struct tw_csv_col *c, const char *p)
                : NULL;
 }
 
-static inline enum tw_reject value_cell(const struct tw_csv_col *c, const char **pp, bool cut, float *ret)
+static enum tw_reject value_cell(const struct tw_csv_col *c, const char **pp, bool cut, float *ret)
 {
     const char *p = *pp;
     double v;
@@ -294,6 +298,65 @@ static inline enum tw_reject value_cell(const struct tw_csv_col *c, const char *
     return ROW_OK;
 }
 
+/* Up to eight digits at p, by the word: bytes that are no digits are marked, the digits before the first of
+ * them are moved to the top, and pairs, fours and eights are put together by three multiplications. *ret_n is 8
+ * when there may be more. */
+static inline uint64_t digits_at(const char *p, unsigned *ret_n)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    word = le64toh(word) ^ UINT64_C(0x3030303030303030);
+    uint64_t other = ((word + UINT64_C(0x7676767676767676)) | word) & UINT64_C(0x8080808080808080);
+    unsigned n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
+    *ret_n = n;
+    if (n == 0)
+        return 0;
+    word <<= 64 - 8 * n;
+    word = word * 10 + (word >> 8);
+    return ((word & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x000f424000000064) +
+            ((word >> 16) & UINT64_C(0x000000ff000000ff)) * UINT64_C(0x0000271000000001)) >>
+           32;
+}
+
+/* A cell as it mostly is: few digits, the unit or none, a value within its bounds. Returns its end, or NULL for
+ * any other cell, which value_cell then reads. The value is the same: both operands are exact, so it is rounded
+ * once. */
+static inline const char *quick_cell(const struct tw_csv_col *c, const char *p, float *ret)
+{
+    static const double ten[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                   1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    static const uint64_t shift[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    unsigned n, n_frac = 0;
+    uint64_t m = digits_at(p, &n);
+    if (n == 0 || n == 8)
+        return NULL;
+    p += n;
+    if (*p == '.') {
+        uint64_t frac = digits_at(p + 1, &n_frac);
+        if (n_frac == 0 || n_frac == 8)
+            return NULL;
+        m = m * shift[n_frac] + frac;
+        p += 1 + n_frac;
+    }
+    int e = c->exp10 - (int)n_frac;
+    double v = (double)m;
+    if (e < 0)
+        v /= ten[-e];
+    else
+        v *= ten[e];
+    v *= c->pow2;
+    if (*p == ' ') {
+        uint64_t word;
+        memcpy(&word, ++p, sizeof word);
+        if (((word ^ c->unit_bits) & c->unit_mask) == 0)
+            p += c->unit_n;
+    }
+    if ((*p != ',' && *p != '\n' && *p != '\r') || !(v >= c->lowest && v <= c->highest))
+        return NULL;
+    *ret = (float)v;
+    return p;
+}
+
 static enum tw_reject bits_cell(const struct tw_csv_col *c, const char **pp, float *ret)
 {
     const char *p = *pp;
@@ -317,7 +380,7 @@ static enum tw_reject bits_cell(const struct tw_csv_col *c, const char **pp, flo
     return ROW_OK;
 }
 
-static inline const char *time_cell(struct tw_csv *csv, enum tw_csv_kind kind, const char *p, int64_t *ret_us)
+static const char *time_cell(struct tw_csv *csv, enum tw_csv_kind kind, const char *p, int64_t *ret_us)
 {
     bool quoted = *p == '"';
     p += quoted;
@@ -379,21 +442,30 @@ static inline enum tw_reject parse_line(struct tw_csv *csv, const char **pp, boo
     for (;;) {
         while (*p == ' ')
             p++;
-        float unused;
-        size_t at = rows->n + c->group;
-        float *to = rows->slot[c->slot] ? &rows->slot[c->slot][at] : &unused;
         enum tw_reject what = ROW_OK;
         switch (c->kind) {
         case TW_CSV_SKIP:
             p = skip_cell(p);
             break;
-        case TW_CSV_VALUE:
-            what = value_cell(c, &p, cut, to);
+        case TW_CSV_VALUE: {
+            float *to = &rows->slot[c->slot][rows->n + c->group];
+            const char *after = cut ? NULL : quick_cell(c, p, to);
+            if (after)
+                p = after;
+            else
+                what = value_cell(c, &p, cut, to);
             break;
+        }
         case TW_CSV_BITS:
-            what = bits_cell(c, &p, to);
+            what = bits_cell(c, &p, &rows->slot[c->slot][rows->n + c->group]);
             break;
-        case TW_CSV_WALL:
+        case TW_CSV_WALL: {
+            const char *after = tw_stamp_quick(&csv->stamp, p, &time_us);
+            p = after ? after : time_cell(csv, c->kind, p, &time_us);
+            if (!p)
+                return TW_REJECT_TIME;
+            break;
+        }
         case TW_CSV_WALL_US:
         case TW_CSV_SINCE:
         case TW_CSV_SINCE_US:

@@ -61,7 +61,8 @@ struct tw_csv_col {
     double lowest, highest;
     char unit[16];
     size_t unit_n;
-    uint32_t group; /* of a wide recording: rows of this line */
+    uint64_t unit_bits, unit_mask; /* its first 8 bytes as a word, for one comparison */
+    uint32_t group;                /* of a wide recording: rows of this line */
 };
 
 struct tw_csv {
@@ -86,9 +87,10 @@ enum tw_err tw_csv_start(struct tw_csv *csv, const char *text, size_t n, const s
                          size_t n_names, const struct tw_csv_bounds bounds[TW_ROWS_SLOTS], size_t *ret_used,
                          struct tw_why *why);
 
-/* Read whole lines (text[n - 1] is a newline) until they are done or rows is full. cut: the last line had no
- * newline of its own; a bare number at its end may have lost digits, so it is missing. Returns the bytes
- * consumed, a whole number of lines. */
+/* Read whole lines (text[n - 1] is a newline, see codec/rows.h for what is behind it) until they are done or
+ * rows is full; every slot of slot_used must be there. cut: the last line had no newline of its own; a bare
+ * number at its end may have lost digits, so it is missing. Returns the bytes consumed, a whole number of
+ * lines. */
 size_t tw_csv_feed(struct tw_csv *csv, const char *text, size_t n, bool cut, struct tw_rows *rows);
 
 #endif

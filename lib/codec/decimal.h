@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* [+-] digits [. digits] [e[+-]digits], times 10^exp10, rounded once. Returns the byte after the number, or NULL
- * when there is none at p (NaN, infinity and hexadecimal are none) or it is longer than 120 bytes. A value too
- * large for a double gives infinity: check the range. */
+/* [+-] digits [. digits] [e[+-]digits], times 10^exp10, rounded once. Returns the byte after the number, or
+ * NULL when there is none at p (NaN, infinity and hexadecimal are none) or it is longer than 120 bytes. A value
+ * too large for a double gives infinity: check the range. */
 const char *tw_decimal_f64(const char *p, int exp10, double *ret);
 
 /* Digits alone, at most 18 of them; NULL when there is none or there are more. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec/rows.h - what the readers of recordings produce: rows, column by column, and the names met in them.
  *
+ * The text that a reader is handed ends in a newline, and TW_TEXT_PAD bytes behind it can be read, whatever
+ * they hold: words of eight bytes are then loaded without a look at the end.
+ *
  * The memory is the caller's. A reader appends while there is room and then returns; the caller makes room and
  * calls again. Slots are numbered by the caller (it hands the reader a table that says which column of the text
  * goes to which slot), so that this room need not know what a channel is. */
@@ -12,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TW_TEXT_PAD 32
 #define TW_ROWS_SLOTS 32
 #define TW_KEYS_MAX 1024       /* different GPUs or servers in one recording */
 #define TW_KEY_NONE UINT32_MAX /* the row does not say whose it is */

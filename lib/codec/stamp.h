@@ -11,6 +11,7 @@
 #define TW_CODEC_STAMP_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* Rows of one second share their first 19 bytes: they are looked up, not parsed again. All zero to start. */
 struct tw_stamp {
@@ -22,5 +23,22 @@ struct tw_stamp {
 const char *tw_stamp_calendar(struct tw_stamp *cache, const char *p, int64_t *ret_us);
 /* A calendar time or Unix seconds, whichever is there. */
 const char *tw_stamp_wall(struct tw_stamp *cache, const char *p, int64_t *ret_us);
+
+/* The commonest case without a call: the second of the time before and three digits behind the point. Reads up
+ * to 24 bytes, which must be readable. NULL: ask one of the others. */
+static inline const char *tw_stamp_quick(const struct tw_stamp *cache, const char *p, int64_t *ret_us)
+{
+    uint64_t a[3], b[3];
+    memcpy(a, cache->second, 16);
+    memcpy(a + 2, cache->second + 11, 8); /* bytes 11 to 18 */
+    memcpy(b, p, 16);
+    memcpy(b + 2, p + 11, 8);
+    unsigned d0 = (unsigned char)p[20] - 48U, d1 = (unsigned char)p[21] - 48U, d2 = (unsigned char)p[22] - 48U;
+    if (((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2])) != 0 || p[19] != '.' || d0 > 9 || d1 > 9 || d2 > 9 ||
+        (p[23] != ',' && p[23] != '\n' && p[23] != '\r'))
+        return NULL;
+    *ret_us = cache->base_us + (int64_t)(d0 * 100 + d1 * 10 + d2) * 1000;
+    return p + 23;
+}
 
 #endif

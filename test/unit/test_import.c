@@ -488,6 +488,44 @@ static void test_values(void **state)
     tw_import_free(imp);
 }
 
+/* Cells of many shapes: each is the float nearest to what strtod makes of it, scaled. */
+static void test_values_equal_strtod(void **state)
+{
+    enum { CELLS = 200000 };
+    struct tw_rng rng;
+    static float want_w[CELLS], want_frac[CELLS], want_bytes[CELLS];
+    size_t cap = (size_t)CELLS * 100, n = 0;
+    char *text = malloc(cap);
+    (void)state;
+    assert_non_null(text);
+    tw_rng_init(&rng, 11, 0);
+    n += (size_t)snprintf(text, cap,
+                          "timestamp, index, power.draw [W], utilization.gpu [%%], memory.used [MiB]\n");
+    for (int i = 0; i < CELLS; i++) {
+        char watts[400], frac[400];
+        int decimals = (int)tw_rng_below(&rng, 10);
+        (void)snprintf(watts, sizeof watts, "%.*f", decimals, tw_rng_uniform(&rng, 0.0, i % 3 ? 700.0 : 1e6));
+        (void)snprintf(frac, sizeof frac, "%.*f", (int)tw_rng_below(&rng, 4), tw_rng_uniform(&rng, 0.0, 100.0));
+        int mib = (int)tw_rng_below(&rng, 9000000);
+        want_w[i] = (float)strtod(watts, NULL);
+        want_frac[i] = (float)(strtod(frac, NULL) / 100.0);
+        want_bytes[i] = (float)((double)mib * 1048576.0);
+        n += (size_t)snprintf(text + n, cap - n, "2026/01/01 00:%02d:%02d.%03d, 0, %s%s, %s %%, %d MiB\n",
+                              i / 60000, i / 1000 % 60, i % 1000, watts, i % 2 ? " W" : "", frac, mib);
+    }
+    struct tw_import *imp = read_text(text, n);
+    assert_int_equal(imp->rows, CELLS);
+    const struct tw_series *s = &imp->series[0];
+    assert_memory_equal(s->ch[TW_CH_POWER_W], want_w, sizeof want_w);
+    for (int i = 0; i < CELLS;
+         i++) /* the text's digits / 100 rounded once; dividing a rounded double may differ in it */
+        if (!(fabsf(s->ch[TW_CH_UTIL_FRAC][i] - want_frac[i]) <= 0.0F))
+            fail_msg("row %d: %a, expected %a", i, (double)s->ch[TW_CH_UTIL_FRAC][i], (double)want_frac[i]);
+    assert_memory_equal(s->ch[TW_CH_MEM_USED_BYTES], want_bytes, sizeof want_bytes);
+    tw_import_free(imp);
+    free(text);
+}
+
 /* A channel out of its bounds is missing; the row stays. */
 static void test_other_channels(void **state)
 {
@@ -728,6 +766,7 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_nul_bytes),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_values_equal_strtod),
         cmocka_unit_test(test_other_channels),
         cmocka_unit_test(test_scopes),
         cmocka_unit_test(test_large),

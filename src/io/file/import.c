@@ -145,7 +145,7 @@ static enum tw_err take_tail(struct job *job, char *buf, size_t n, bool damaged,
 static enum tw_err take_all(struct job *job, read_fn read, void *ctx, struct tw_unpack *unpack,
                             struct tw_why *why)
 {
-    char *buf = malloc(BLOCK + 1);
+    char *buf = malloc(BLOCK + 1 + TW_TEXT_PAD);
     if (!buf)
         return tw_fail(why, TW_ENOMEM, "out of memory");
     size_t held = 0, got;

@@ -41,7 +41,8 @@ static double surface(const struct tw_belief *b, const double theta[static 2], d
         double d = 1.0 - b->x[i], grad[2];
         double r = loss_of(theta, d, grad) - (1.0 - b->t[i]);
         double rise = (1.0 - b->t[i]) / d; /* chord: how much of the power noise shows in t */
-        double var = b->sigma_t[i] * b->sigma_t[i] + rise * rise * b->sigma_x[i] * b->sigma_x[i];
+        double var = b->sigma_t[i] * b->sigma_t[i] + rise * rise * b->sigma_x[i] * b->sigma_x[i] +
+                     TW_BELIEF_MISFIT * TW_BELIEF_MISFIT;
         cost += 0.5 * r * r / var;
         for (int p = 0; p < 2; p++)
             g[p] += r * grad[p] / var;

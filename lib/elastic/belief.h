@@ -27,6 +27,8 @@
 #define TW_BELIEF_POINTS 24
 #define TW_BELIEF_CURVES 9
 #define TW_BELIEF_CUT 0.3
+#define TW_BELIEF_MISFIT                                                                                       \
+    0.01 /* of t: what two parameters leave open of a real curve (0.7 to 1.4 % on public sweeps) */
 
 struct tw_belief_prior {
     double mean[2], sd[2]; /* of ln k and ln loss(TW_BELIEF_CUT) */

@@ -362,6 +362,19 @@ static void show_row(const struct args *a, const struct measured_job *m, const s
     putchar('\n');
 }
 
+/* The first few by row; all of them are in the JSON. */
+static void show_noise(const struct report *r, size_t noisy)
+{
+    enum { SHOWN = 8 };
+    size_t shown = 0;
+    printf("%zu points lie above the uncapped one or above a larger setting: noise, kept. Rows", noisy);
+    for (size_t i = 0; i < r->jobs->n; i++)
+        for (size_t k = 0; k < r->jobs->job[i].n && shown < SHOWN; k++)
+            if (jobs_noise(&r->jobs->job[i], k))
+                printf("%s %u", shown++ ? "," : "", r->jobs->job[i].line[k]);
+    printf("%s\n", noisy > SHOWN ? " and others (--json names each)." : ".");
+}
+
 static void show_table(const struct report *r)
 {
     const struct args *a = r->args;
@@ -384,9 +397,7 @@ static void show_table(const struct report *r)
            "that the evidence chose.\n",
            a->n_cuts ? 100.0 * a->cut[a->n_cuts - 1] : 30.0);
     if (noisy)
-        printf("%zu points lie above the uncapped one or above a larger setting: noise, kept; --json names "
-               "each by row.\n",
-               noisy);
+        show_noise(r, noisy);
 }
 
 int cmd_pfi(int argc, char **argv)

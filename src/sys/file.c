@@ -109,6 +109,8 @@ enum tw_err tw_file_replace(const char *path, const void *data, size_t n, struct
         folder[keep] = '\0';
     }
     int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0 && errno == EEXIST && unlink(beside) == 0) /* left by a dead process that had our number */
+        fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return tw_fail(why, from_errno(errno), "%s: %s", beside, strerror(errno));
     int e = 0;
@@ -133,9 +135,11 @@ enum tw_err tw_file_replace(const char *path, const void *data, size_t n, struct
         return tw_fail(why, from_errno(e), "%s: %s", path, strerror(e));
     }
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir >= 0) {
-        (void)fsync(dir); /* some file systems cannot; the rename itself is done */
-        close(dir);
-    }
-    return TW_OK;
+    if (dir < 0)
+        return tw_fail(why, from_errno(errno), "%s: %s", folder, strerror(errno));
+    /* Some file systems cannot sync a folder, and say so by EINVAL; any other failure means that the new name
+     * may not survive a power cut. */
+    e = fsync(dir) != 0 && errno != EINVAL ? errno : 0;
+    close(dir);
+    return e ? tw_fail(why, from_errno(e), "%s: %s", folder, strerror(e)) : TW_OK;
 }

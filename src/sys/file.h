@@ -15,7 +15,8 @@ enum tw_err tw_file_read(const char *path, size_t max_bytes, char **ret_data, si
                          struct tw_why *why);
 
 /* Put n bytes at path so that a reader, or a machine that loses power, sees the old file or the new one and
- * never a part: written beside it, fsync, rename, fsync of the folder. TW_EIO, TW_EPERM, TW_ENOENT */
+ * never a part: written beside it, fsync, rename, fsync of the folder. After a failure of that last fsync the
+ * new file is there, but may not survive. TW_EIO, TW_EPERM, TW_ENOENT */
 TW_MUST_USE
 enum tw_err tw_file_replace(const char *path, const void *data, size_t n, struct tw_why *why);
 

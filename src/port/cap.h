@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 #define TW_CAP_ABI 1
 
 struct tw_cap; /* the back end's own */
@@ -27,6 +29,10 @@ struct tw_cap_ops {
     /* What was asked for and what the device enforces, read from it now. */
     enum tw_err (*read)(struct tw_cap *cap, const char *uuid, double *ret_requested_w, double *ret_enforced_w,
                         struct tw_why *why);
+    /* MAY be NULL: the back end keeps no value found. Give the GPU back. room: the budget leaves room for the
+     * value that was found on it, which is then put back; without room it goes to its safe value, and the value
+     * found follows when somebody allows it. TW_OK for a GPU that was never written. */
+    enum tw_err (*release)(struct tw_cap *cap, const char *uuid, bool room, struct tw_why *why);
 };
 
 #endif

@@ -2,6 +2,7 @@
 /* The list of back ends. A new one is a line here and a folder beside this file. */
 #include "io/registry.h"
 
+#include "io/capd/viacapd.h"
 #include "io/sim/sim.h"
 
 #include <stdio.h>
@@ -43,6 +44,24 @@ enum tw_err tw_device_open(const char *text, struct tw_device *ret, struct tw_wh
         return err;
     }
     *ret = dev;
+    return TW_OK;
+}
+
+enum tw_err tw_device_cap_through(struct tw_device *dev, const char *text, struct tw_why *why)
+{
+    const struct tw_cap_ops *ops = &tw_viacapd_cap;
+    struct tw_cap *cap = NULL;
+    size_t n = strcspn(text, ":");
+    if (n != strlen(ops->name) || strncmp(text, ops->name, n) != 0)
+        return tw_fail(why, TW_EINVAL, "limits can be written through \"%s\", not \"%.*s\"", ops->name,
+                       (int)(n < 40 ? n : 40), text);
+    enum tw_err err = ops->open(text[n] == ':' ? text + n + 1 : "", dev->source, &cap, why);
+    if (err != TW_OK)
+        return err;
+    if (dev->cap_ops)
+        dev->cap_ops->close(dev->cap);
+    dev->cap_ops = ops;
+    dev->cap = cap;
     return TW_OK;
 }
 

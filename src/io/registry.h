@@ -31,6 +31,10 @@ struct tw_device {
  * open says. */
 TW_MUST_USE
 enum tw_err tw_device_open(const char *text, struct tw_device *ret, struct tw_why *why);
+/* Let the limits of an open device be written by another back end from now on: "capd" or "capd:SPEC", the
+ * privileged helper (io/capd/viacapd.h). dev is untouched on failure. */
+TW_MUST_USE
+enum tw_err tw_device_cap_through(struct tw_device *dev, const char *text, struct tw_why *why);
 void tw_device_close(struct tw_device *dev); /* NULL, and one that was never opened but zeroed, are fine */
 
 #endif

@@ -7,7 +7,7 @@ FOR ?=
 
 all: $(BUILD)/build.ninja ## build the programs: build/tokwatt and build/tokwattd
 	@ninja -C $(BUILD)
-	@ln -sf app/tokwatt/tokwatt $(BUILD)/tokwatt; ln -sf app/tokwattd/tokwattd $(BUILD)/tokwattd
+	@ln -sf app/tokwatt/tokwatt $(BUILD)/tokwatt; ln -sf app/tokwattd/tokwattd $(BUILD)/tokwattd; ln -sf app/tokwatt-capd/tokwatt-capd $(BUILD)/tokwatt-capd
 
 $(BUILD)/build.ninja: | deps
 	@meson setup $(BUILD) --buildtype=release -Db_ndebug=false >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }

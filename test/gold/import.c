@@ -175,10 +175,56 @@ static void test_splits(void **state)
     assert_true(rows > 0);
 }
 
+/* The samples of formats: rows and left-out lines counted by wc, awk and grep, GPUs as their README says. */
+static const struct sample {
+    const char *file;
+    enum tw_err err;
+    uint64_t rows;
+    size_t series;
+    uint64_t left_out;
+} sample[] = {
+    {"dcgm_csv_20col_phase_8gpu.csv", TW_OK, 400, 8, 0},
+    {"mllog_power_reading.txt", TW_OK, 119, 1, 0},
+    {"nvidia-smi_csv_4gpu-no-index_truncated.csv", TW_OK, 399, 4, 1},
+    {"nvidia-smi_csv_8gpu-no-index_gap.csv", TW_OK, 320, 8, 0},
+    {"nvidia-smi_csv_empty.csv", TW_ENODATA, 0, 0, 0},
+    {"nvidia-smi_csv_header-no-spaces.csv", TW_OK, 199, 2, 0},
+    {"nvidia-smi_csv_nul-tail.csv", TW_OK, 70, 2, 1},
+    {"nvidia-smi_csv_unit-in-header-only.csv", TW_OK, 399, 2, 0},
+    {"nvidia-smi_query-gpu_all-fields_h100-mig.csv", TW_OK, 1, 1, 0},
+    {"nvidia-smi_query-gpu_all-fields_h100.csv", TW_OK, 1, 1, 0},
+    {"nvml_csv_torn-lines-two-writers.csv", TW_OK, 473, 2, 6},
+    {"ptdaemon_spl_three-channel_minus-one.txt", TW_OK, 199, 1, 1},
+    {"README.md", TW_EPARSE, 0, 0, 0},
+};
+
+static void test_samples(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
+        char path[2048];
+        struct tw_import *imp = NULL;
+        struct tw_why why = {{0}};
+        (void)snprintf(path, sizeof path, "%s/formats/%s", data, sample[i].file);
+        enum tw_err err = tw_import_read(path, &imp, &why);
+        if (err == TW_ENOENT) {
+            print_message("skipped: TW_DATA has no %s\n", sample[i].file);
+            skip();
+        }
+        if (err != sample[i].err)
+            fail_msg("%s: %s", sample[i].file, why.text);
+        if (!err && (imp->rows != sample[i].rows || imp->n_series != sample[i].series ||
+                     tw_reject_total(imp->rejected) != sample[i].left_out))
+            fail_msg("%s: %llu rows, %zu series, %llu left out", sample[i].file, (unsigned long long)imp->rows,
+                     imp->n_series, (unsigned long long)tw_reject_total(imp->rejected));
+        tw_import_free(imp);
+    }
+}
+
 int main(void)
 {
     const char *env = getenv("TW_DATA");
     (void)snprintf(data, sizeof data, "%s", env ? env : "/nonexistent");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits), cmocka_unit_test(test_samples)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

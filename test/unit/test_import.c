@@ -503,9 +503,10 @@ static void test_values_equal_strtod(void **state)
                           "timestamp, index, power.draw [W], utilization.gpu [%%], memory.used [MiB]\n");
     for (int i = 0; i < CELLS; i++) {
         char watts[400], frac[400];
-        int decimals = (int)tw_rng_below(&rng, 10);
-        (void)snprintf(watts, sizeof watts, "%.*f", decimals, tw_rng_uniform(&rng, 0.0, i % 3 ? 700.0 : 1e6));
-        (void)snprintf(frac, sizeof frac, "%.*f", (int)tw_rng_below(&rng, 4), tw_rng_uniform(&rng, 0.0, 100.0));
+        int n_watts = snprintf(watts, sizeof watts, "%.9f", tw_rng_uniform(&rng, 0.0, i % 3 ? 700.0 : 1e6));
+        int n_frac = snprintf(frac, sizeof frac, "%.3f", tw_rng_uniform(&rng, 0.0, 100.0));
+        watts[n_watts - (int)tw_rng_below(&rng, 9)] = '\0'; /* any number of digits behind the point */
+        frac[n_frac - (i % 4 == 3 ? 4 : i % 4)] = '\0';     /* or no point at all */
         int mib = (int)tw_rng_below(&rng, 9000000);
         want_w[i] = (float)strtod(watts, NULL);
         want_frac[i] = (float)(strtod(frac, NULL) / 100.0);

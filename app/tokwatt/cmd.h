@@ -16,6 +16,8 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
 /* verb, function suffix, what it does */
 /* clang-format off */
 #define TW_CMD_MAP(X) \
+    X("doctor", doctor, "what this machine can do and what stands in the way") \
+    X("gpus", gpus, "the GPUs seen, their limits, what they draw now") \
     X("allocate", allocate, "a power cut split over measured jobs, all policies side by side") \
     X("pfi", pfi, "curves and flexibility (PFI) of measured jobs") \
     X("record", record, "telemetry of a source to a file") \

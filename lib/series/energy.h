@@ -26,9 +26,9 @@ struct tw_energy {
     /* the rest is inner state */
     bool began, distrusted;
     int64_t last_us, counter_us;
-    double last_w, counter_j;       /* NaN: unknown */
-    double at_counter_j;            /* total when the counter was last read */
-    double since_counter_j;         /* integral since then; NaN when power was missing on the way */
+    double last_w, counter_j; /* NaN: unknown */
+    double at_counter_j;      /* total when the counter was last read */
+    double since_counter_j;   /* integral since then; NaN when power was missing on the way */
     double win_counter_j, win_power_j, win_s;
 };
 

@@ -11,10 +11,10 @@
  *   wait=0          1: opening succeeds without a driver, and its GPUs appear at a later describe()
  *   sysfs=/sys      where power states of PCI devices stand
  *
- * Every GPU has a thread of its own that reads it, so that one that hangs delays no other; read() hands out what
- * the threads have and never waits. One more thread looks after the driver: it opens the library, finds the
- * GPUs, and does both again when the driver is reloaded. A GPU keeps its place in describe() and read() for as
- * long as the source is open, also while it is lost; a new one is appended by describe().
+ * Every GPU has a thread of its own that reads it, so that one that hangs delays no other; read() hands out
+ * what the threads have and never waits. One more thread looks after the driver: it opens the library, finds
+ * the GPUs, and does both again when the driver is reloaded. A GPU keeps its place in describe() and read() for
+ * as long as the source is open, also while it is lost; a new one is appended by describe().
  *
  * A thread whose reading costs more than a twentieth of the period reads more seldom, at the slowest once a
  * second. A GPU that the kernel has put to sleep is left asleep.
@@ -33,10 +33,11 @@
 
 extern const struct tw_source_ops tw_nvml_source;
 
-/* Writing. spec: path=, deadline= and wait= as above; "" with an open tw_nvml_source takes its library. A GPU is named by
- * UUID and by nothing else. Calls for different GPUs may come from different threads, and each GPU has a thread
- * of its own here too: a call that outlasts the deadline returns TW_EIO while it is still under way in the
- * driver, so the limit it asked for may yet come; until it is over, further calls for that GPU fail at once. */
+/* Writing. spec: path=, deadline= and wait= as above; "" with an open tw_nvml_source takes its library. A GPU
+ * is named by UUID and by nothing else. Calls for different GPUs may come from different threads, and each GPU
+ * has a thread of its own here too: a call that outlasts the deadline returns TW_EIO while it is still under
+ * way in the driver, so the limit it asked for may yet come; until it is over, further calls for that GPU fail
+ * at once. */
 extern const struct tw_cap_ops tw_nvml_cap;
 
 #define TW_NVML_STATE_MAP(X)                                                                                   \
@@ -68,18 +69,18 @@ struct tw_nvml_info {
     uint64_t xids; /* Xid events since the source was opened, and the last code */
     unsigned last_xid;
     unsigned energy_resets;
-    double energy_ratio;     /* counter over integral; NaN before a minute has passed */
-    double cost_frac;        /* share of the time its thread spends in NVML, over the last second or so */
-    double calls_per_s;      /* into NVML, likewise */
-    double age_s;            /* of its last reading; NaN: none yet */
-    double period_s;         /* between readings now */
+    double energy_ratio; /* counter over integral; NaN before a minute has passed */
+    double cost_frac;    /* share of the time its thread spends in NVML, over the last second or so */
+    double calls_per_s;  /* into NVML, likewise */
+    double age_s;        /* of its last reading; NaN: none yet */
+    double period_s;     /* between readings now */
 };
 
 struct tw_nvml_driver {
     char path[256], driver[80], nvml[80];
-    int cuda;       /* 13000 for 13.0; 0 unknown */
-    bool up;        /* the driver answers */
-    char note[256]; /* why not */
+    int cuda;              /* 13000 for 13.0; 0 unknown */
+    bool up;               /* the driver answers */
+    char note[256];        /* why not */
     unsigned missing_gpus; /* that the driver counts and that nobody could identify yet */
     unsigned reloads;
 };

@@ -155,7 +155,7 @@ struct nv_gpm_get {
     X(MUST, by_uuid, nvmlDeviceGetHandleByUUID, (const char *uuid, struct nv_device **dev))                    \
     X(MUST, name, nvmlDeviceGetName, (struct nv_device * dev, char *text, unsigned size))                      \
     X(MUST, uuid, nvmlDeviceGetUUID, (struct nv_device * dev, char *text, unsigned size))                      \
-    X(MUST, pci, nvmlDeviceGetPciInfo_v3, (struct nv_device * dev, struct nv_pci *pci))                        \
+    X(MUST, pci, nvmlDeviceGetPciInfo_v3, (struct nv_device * dev, struct nv_pci * pci))                       \
     X(MUST, power, nvmlDeviceGetPowerUsage, (struct nv_device * dev, unsigned *mw))                            \
     X(MUST, limit, nvmlDeviceGetPowerManagementLimit, (struct nv_device * dev, unsigned *mw))                  \
     X(MUST, limit_range, nvmlDeviceGetPowerManagementLimitConstraints,                                         \
@@ -163,16 +163,18 @@ struct nv_gpm_get {
     X(MUST, limit_default, nvmlDeviceGetPowerManagementDefaultLimit, (struct nv_device * dev, unsigned *mw))   \
     X(MUST, limit_enforced, nvmlDeviceGetEnforcedPowerLimit, (struct nv_device * dev, unsigned *mw))           \
     X(MUST, limit_set, nvmlDeviceSetPowerManagementLimit, (struct nv_device * dev, unsigned mw))               \
-    X(MUST, utilization, nvmlDeviceGetUtilizationRates, (struct nv_device * dev, struct nv_utilization *util)) \
-    X(MUST, memory, nvmlDeviceGetMemoryInfo, (struct nv_device * dev, struct nv_memory *mem))                  \
+    X(MUST, utilization, nvmlDeviceGetUtilizationRates,                                                        \
+      (struct nv_device * dev, struct nv_utilization * util))                                                  \
+    X(MUST, memory, nvmlDeviceGetMemoryInfo, (struct nv_device * dev, struct nv_memory * mem))                 \
     X(MUST, clock, nvmlDeviceGetClockInfo, (struct nv_device * dev, unsigned which, unsigned *mhz))            \
     X(MAY, nvml_version, nvmlSystemGetNVMLVersion, (char *text, unsigned size))                                \
     X(MAY, cuda_version, nvmlSystemGetCudaDriverVersion_v2, (int *version))                                    \
     X(MAY, fields, nvmlDeviceGetFieldValues, (struct nv_device * dev, int n, struct nv_field_value *value))    \
     X(MAY, energy, nvmlDeviceGetTotalEnergyConsumption, (struct nv_device * dev, unsigned long long *mj))      \
-    X(MAY, memory_v2, nvmlDeviceGetMemoryInfo_v2, (struct nv_device * dev, struct nv_memory_v2 *mem))          \
-    X(MAY, temperature_v, nvmlDeviceGetTemperatureV, (struct nv_device * dev, struct nv_temperature *temp))    \
-    X(MAY, temperature, nvmlDeviceGetTemperature, (struct nv_device * dev, unsigned sensor, unsigned *celsius))\
+    X(MAY, memory_v2, nvmlDeviceGetMemoryInfo_v2, (struct nv_device * dev, struct nv_memory_v2 * mem))         \
+    X(MAY, temperature_v, nvmlDeviceGetTemperatureV, (struct nv_device * dev, struct nv_temperature * temp))   \
+    X(MAY, temperature, nvmlDeviceGetTemperature,                                                              \
+      (struct nv_device * dev, unsigned sensor, unsigned *celsius))                                            \
     X(MAY, reasons, nvmlDeviceGetCurrentClocksEventReasons,                                                    \
       (struct nv_device * dev, unsigned long long *bits))                                                      \
     X(MAY, reasons_old, nvmlDeviceGetCurrentClocksThrottleReasons,                                             \
@@ -182,16 +184,16 @@ struct nv_gpm_get {
     X(MAY, mig_mode, nvmlDeviceGetMigMode, (struct nv_device * dev, unsigned *now, unsigned *pending))         \
     X(MAY, processes, nvmlDeviceGetComputeRunningProcesses_v3,                                                 \
       (struct nv_device * dev, unsigned *n, struct nv_process *process))                                       \
-    X(MAY, gpm_support, nvmlGpmQueryDeviceSupport, (struct nv_device * dev, struct nv_gpm_support *support))   \
+    X(MAY, gpm_support, nvmlGpmQueryDeviceSupport, (struct nv_device * dev, struct nv_gpm_support * support))  \
     X(MAY, gpm_alloc, nvmlGpmSampleAlloc, (struct nv_gpm_sample * *sample))                                    \
     X(MAY, gpm_free, nvmlGpmSampleFree, (struct nv_gpm_sample * sample))                                       \
-    X(MAY, gpm_sample, nvmlGpmSampleGet, (struct nv_device * dev, struct nv_gpm_sample *sample))               \
+    X(MAY, gpm_sample, nvmlGpmSampleGet, (struct nv_device * dev, struct nv_gpm_sample * sample))              \
     X(MAY, gpm_metrics, nvmlGpmMetricsGet, (struct nv_gpm_get * get))                                          \
     X(MAY, events_new, nvmlEventSetCreate, (struct nv_event_set * *set))                                       \
     X(MAY, events_for, nvmlDeviceRegisterEvents,                                                               \
       (struct nv_device * dev, unsigned long long types, struct nv_event_set *set))                            \
     X(MAY, events_wait, nvmlEventSetWait_v2,                                                                   \
-      (struct nv_event_set * set, struct nv_event *event, unsigned timeout_ms))                                \
+      (struct nv_event_set * set, struct nv_event * event, unsigned timeout_ms))                               \
     X(MAY, events_free, nvmlEventSetFree, (struct nv_event_set * set))
 
 #endif

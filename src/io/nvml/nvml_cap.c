@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits through NVML: a thread for each GPU that carries out one request after the other, and a caller who waits
- * for it no longer than the deadline. */
+/* Limits through NVML: a thread for each GPU that carries out one request after the other, and a caller who
+ * waits for it no longer than the deadline. */
 #include "io/nvml/nvml.h"
 #include "io/nvml/nvml_lib.h"
 #include "io/nvml/nvml_spec.h"
@@ -81,10 +81,10 @@ static void leave(struct tw_cap *cap)
 
 static enum tw_err failed(const struct desk *d, const char *what, int ret, struct tw_why *why)
 {
-    enum tw_err err = ret == NV_NO_PERMISSION                                       ? TW_EPERM
-                      : ret == NV_NOT_SUPPORTED || ret == NV_FUNCTION_NOT_FOUND     ? TW_EUNSUPPORTED
-                      : ret == NV_NOT_FOUND                                         ? TW_ENOENT
-                                                                                    : TW_EIO;
+    enum tw_err err = ret == NV_NO_PERMISSION                                   ? TW_EPERM
+                      : ret == NV_NOT_SUPPORTED || ret == NV_FUNCTION_NOT_FOUND ? TW_EUNSUPPORTED
+                      : ret == NV_NOT_FOUND                                     ? TW_ENOENT
+                                                                                : TW_EIO;
     return tw_fail(why, err, "%s: %s: %s (%d)%s", d->uuid, what, nv_text(ret), ret,
                    ret == NV_NO_PERMISSION ? "; limits are written by root: run tokwatt-capd" : "");
 }
@@ -106,8 +106,8 @@ static int put_limit(struct desk *d, const struct nv_lib *lib, struct request *r
         return NV_OK;
     }
     if (!(rq->limit_w >= min_w && rq->limit_w <= max_w)) {
-        rq->err = tw_fail(&rq->why, TW_ERANGE, "%s: a limit of %g W is outside %g to %g W", d->uuid, rq->limit_w,
-                          min_w, max_w);
+        rq->err = tw_fail(&rq->why, TW_ERANGE, "%s: a limit of %g W is outside %g to %g W", d->uuid,
+                          rq->limit_w, min_w, max_w);
         return NV_OK;
     }
     ret = lib->limit_set(d->dev, (unsigned)lround(1e3 * rq->limit_w));
@@ -235,7 +235,8 @@ static enum tw_err desk_for(struct tw_cap *cap, const char *uuid, struct desk **
         }
     size_t n = strlen(uuid);
     if (strncmp(uuid, "GPU-", 4) != 0 || n >= sizeof cap->desk[0]->uuid)
-        return tw_fail(why, TW_ENOENT, "\"%.60s\" is not the UUID of a GPU (GPU-...); limits take nothing else", uuid);
+        return tw_fail(why, TW_ENOENT, "\"%.60s\" is not the UUID of a GPU (GPU-...); limits take nothing else",
+                       uuid);
     for (unsigned i = 0; i < cap->n_desk; i++) { /* names that were none do not use up the desks */
         struct desk *free_desk = cap->desk[i];
         if (free_desk->unknown && !free_desk->working && !free_desk->wanted) {
@@ -304,8 +305,8 @@ static enum tw_err cap_write(struct tw_cap *cap, const char *uuid, double limit_
     return ask(cap, uuid, &rq, why);
 }
 
-static enum tw_err cap_read(struct tw_cap *cap, const char *uuid, double *ret_requested_w, double *ret_enforced_w,
-                            struct tw_why *why)
+static enum tw_err cap_read(struct tw_cap *cap, const char *uuid, double *ret_requested_w,
+                            double *ret_enforced_w, struct tw_why *why)
 {
     struct request rq = {.kind = READ};
     enum tw_err err = ask(cap, uuid, &rq, why);

@@ -22,7 +22,8 @@ static_assert(sizeof(struct nv_field_value) == 40 && offsetof(struct nv_field_va
 static_assert(sizeof(struct nv_process) == 24 && offsetof(struct nv_process, used_bytes) == 8,
               "nvmlProcessInfo_v2_t");
 static_assert(sizeof(struct nv_event) == 32 && offsetof(struct nv_event, data) == 16, "nvmlEventData_t");
-static_assert(sizeof(struct nv_gpm_value) == 40 && offsetof(struct nv_gpm_value, value) == 8, "nvmlGpmMetric_t");
+static_assert(sizeof(struct nv_gpm_value) == 40 && offsetof(struct nv_gpm_value, value) == 8,
+              "nvmlGpmMetric_t");
 static_assert(offsetof(struct nv_gpm_get, first) == 8 && offsetof(struct nv_gpm_get, value) == 24,
               "nvmlGpmMetricsGet_t");
 
@@ -119,10 +120,10 @@ static enum tw_err find(const char *path, struct nv_lib *lib, struct tw_why *why
     lib->handle = dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; !lib->handle && i < sizeof folders / sizeof *folders; i++)
         lib->handle = open_at(folders[i], lib);
-    return lib->handle
-               ? TW_OK
-               : tw_fail(why, TW_EUNSUPPORTED,
-                         "no NVIDIA driver here: " NAME " is in none of the usual places (TW_NVML_PATH names others)");
+    return lib->handle ? TW_OK
+                       : tw_fail(why, TW_EUNSUPPORTED,
+                                 "no NVIDIA driver here: " NAME
+                                 " is in none of the usual places (TW_NVML_PATH names others)");
 }
 
 /* POSIX promises that a pointer from dlsym may be a function; ISO C has no cast for it. */
@@ -142,8 +143,9 @@ static enum tw_err bind(struct nv_lib *lib, struct tw_why *why)
         missing = #name;
     NV_CALL_MAP(NV_BIND)
 #undef NV_BIND
-    return missing ? tw_fail(why, TW_EUNSUPPORTED, "%.200s has no %s; a newer driver is needed", lib->path, missing)
-                   : TW_OK;
+    return missing
+               ? tw_fail(why, TW_EUNSUPPORTED, "%.200s has no %s; a newer driver is needed", lib->path, missing)
+               : TW_OK;
 }
 
 enum tw_err nv_lib_open(const char *path, struct nv_lib *ret, struct tw_why *why)
@@ -155,8 +157,8 @@ enum tw_err nv_lib_open(const char *path, struct nv_lib *ret, struct tw_why *why
     if (err == TW_OK) {
         int got = lib.init();
         if (got != NV_OK)
-            err = tw_fail(why, got == NV_NO_PERMISSION ? TW_EPERM : TW_EUNSUPPORTED, "%.200s: %s (%d)", lib.path,
-                          nv_text(got), got);
+            err = tw_fail(why, got == NV_NO_PERMISSION ? TW_EPERM : TW_EUNSUPPORTED, "%.200s: %s (%d)",
+                          lib.path, nv_text(got), got);
     }
     if (err == TW_OK)
         *ret = lib;

@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#define BELIEVED 3U           /* refusals in a row that make "not supported" true ... */
-#define AGAIN_US 60000000     /* ... for this long */
-#define WHOLE_US 950000       /* between whole passes; a little under a second, so that a 1 Hz reader gets one */
-#define RARE_US 10000000      /* between rare ones */
-#define GPU_MAX_W 5000.0      /* no single GPU draws this: an energy counter that says so has leapt */
-#define LIMIT_MAX_W 10000.0   /* a limit above is not one */
+#define BELIEVED 3U         /* refusals in a row that make "not supported" true ... */
+#define AGAIN_US 60000000   /* ... for this long */
+#define WHOLE_US 950000     /* between whole passes; a little under a second, so that a 1 Hz reader gets one */
+#define RARE_US 10000000    /* between rare ones */
+#define GPU_MAX_W 5000.0    /* no single GPU draws this: an energy counter that says so has leapt */
+#define LIMIT_MAX_W 10000.0 /* a limit above is not one */
 #define ENERGY_GAP_S 10.0
 #define MIB 1048576.0
 
@@ -37,8 +37,8 @@ static int heard(struct nv_gpu *g, enum nv_feature f, int ret, int64_t now_us)
 
 /* Ask for one thing: NOT_SUPPORTED without a call when the library lacks it or the device has refused it. */
 #define ASK(g, f, now_us, member, ...)                                                                         \
-    ((g)->lib.member && may_ask((g), (f), (now_us))                                                           \
-         ? heard((g), (f), (g)->lib.member((g)->dev, __VA_ARGS__), (now_us))                                  \
+    ((g)->lib.member && may_ask((g), (f), (now_us))                                                            \
+         ? heard((g), (f), (g)->lib.member((g)->dev, __VA_ARGS__), (now_us))                                   \
          : (int)NV_NOT_SUPPORTED)
 
 static double from_u32(unsigned v, double scale)
@@ -96,7 +96,7 @@ void nv_gpu_take(struct nv_gpu *g, const struct nv_lib *lib, struct nv_device *d
     g->gpm_has_old = false;
     int major = 0, minor = 0;
     bool known = lib->capability && lib->capability(dev, &major, &minor) == NV_OK;
-    g->instant_usage = known && (major < 8 || (major == 8 && minor == 0));
+    g->usage_window_s = !known ? (double)NAN : major < 8 || (major == 8 && minor == 0) ? 0.0 : 1.0;
     struct nv_gpm_support support = {.version = NV_GPM_VERSION};
     bool gpm = lib->gpm_support && lib->gpm_alloc && lib->gpm_free && lib->gpm_sample && lib->gpm_metrics &&
                lib->gpm_support(dev, &support) == NV_OK && support.supported == 1;
@@ -188,9 +188,8 @@ static int quick_pass(struct nv_gpu *g, int64_t now_us, struct quick *q)
         if (gone(ret) || ret == NV_INVALID_ARGUMENT) /* its only argument is the handle */
             return ret;
         q->average_w = ret == NV_OK ? not_zero(from_u32(mw, 1e-3)) : (double)NAN;
-        if (isfinite(q->average_w))
-            r->power_window_s = g->instant_usage ? 0.0 : 1.0;
-        if (g->instant_usage && !isfinite(q->instant_w))
+        r->power_window_s = isfinite(q->average_w) ? g->usage_window_s : (double)NAN;
+        if (r->power_window_s <= 0.0 && !isfinite(q->instant_w))
             q->instant_w = q->average_w;
     }
     if (!isfinite(q->counter_j)) {
@@ -209,8 +208,8 @@ static bool same(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* A counter tells best whether the sensor moved. Without one equal watts are a repeat for as long as the sensor's
- * window; after that they are taken for what is measured. */
+/* A counter tells best whether the sensor moved. Without one equal watts are a repeat for as long as the
+ * sensor's window; after that they are taken for what is measured. */
 static bool is_repeat(struct nv_gpu *g, const struct quick *q, int64_t now_us)
 {
     bool counter = isfinite(q->counter_j) && isfinite(g->seen_counter_j);
@@ -313,7 +312,7 @@ static int read_reasons(struct nv_gpu *g, int64_t now_us)
 {
     unsigned long long bits = 0;
     int ret = g->lib.reasons ? ASK(g, NV_F_REASONS, now_us, reasons, &bits)
-                              : ASK(g, NV_F_REASONS, now_us, reasons_old, &bits);
+                             : ASK(g, NV_F_REASONS, now_us, reasons_old, &bits);
     if (gone(ret))
         return ret;
     put(&g->now, TW_CH_THROTTLE_BITS,
@@ -339,9 +338,12 @@ static const struct {
     enum tw_channel ch;
     double scale;
 } gpm_table[] = {
-    {NV_GPM_SM_UTIL, TW_CH_SM_ACTIVE_FRAC, 0.01},       {NV_GPM_ANY_TENSOR_UTIL, TW_CH_TENSOR_ACTIVE_FRAC, 0.01},
-    {NV_GPM_DRAM_BW_UTIL, TW_CH_DRAM_ACTIVE_FRAC, 0.01}, {NV_GPM_PCIE_TX, TW_CH_PCIE_TX_BYTES_S, MIB},
-    {NV_GPM_PCIE_RX, TW_CH_PCIE_RX_BYTES_S, MIB},       {NV_GPM_NVLINK_TX, TW_CH_NVLINK_TX_BYTES_S, MIB},
+    {NV_GPM_SM_UTIL, TW_CH_SM_ACTIVE_FRAC, 0.01},
+    {NV_GPM_ANY_TENSOR_UTIL, TW_CH_TENSOR_ACTIVE_FRAC, 0.01},
+    {NV_GPM_DRAM_BW_UTIL, TW_CH_DRAM_ACTIVE_FRAC, 0.01},
+    {NV_GPM_PCIE_TX, TW_CH_PCIE_TX_BYTES_S, MIB},
+    {NV_GPM_PCIE_RX, TW_CH_PCIE_RX_BYTES_S, MIB},
+    {NV_GPM_NVLINK_TX, TW_CH_NVLINK_TX_BYTES_S, MIB},
     {NV_GPM_NVLINK_RX, TW_CH_NVLINK_RX_BYTES_S, MIB},
 };
 #define N_GPM (sizeof gpm_table / sizeof *gpm_table)
@@ -361,7 +363,8 @@ static int read_gpm(struct nv_gpu *g, int64_t now_us)
         return NV_OK;
     }
     if (g->gpm_has_old) {
-        struct nv_gpm_get get = {.version = NV_GPM_VERSION, .n = N_GPM, .first = g->gpm_old, .second = g->gpm_new};
+        struct nv_gpm_get get = {
+            .version = NV_GPM_VERSION, .n = N_GPM, .first = g->gpm_old, .second = g->gpm_new};
         for (size_t i = 0; i < N_GPM; i++)
             get.value[i].metric = gpm_table[i].metric;
         g->calls++;
@@ -394,7 +397,8 @@ static int read_rare(struct nv_gpu *g, int64_t now_us)
     ret = ASK(g, NV_F_PROCESSES, now_us, processes, &n, p);
     if (gone(ret))
         return ret;
-    bool known = ret == NV_OK || ret == NV_INSUFFICIENT_SIZE; /* more than there is room for: the number holds */
+    bool known =
+        ret == NV_OK || ret == NV_INSUFFICIENT_SIZE; /* more than there is room for: the number holds */
     r->n_pid = known && n < 65536 ? (int)n : -1;
     for (unsigned i = 0; i < NV_PID_MAX; i++)
         r->pid[i] = ret == NV_OK && i < n ? p[i].pid : 0U;
@@ -403,7 +407,7 @@ static int read_rare(struct nv_gpu *g, int64_t now_us)
 
 static int whole_pass(struct nv_gpu *g, int64_t now_us)
 {
-    static int (*const part[])(struct nv_gpu *, int64_t) = {read_limits, read_util,  read_memory, read_temp,
+    static int (*const part[])(struct nv_gpu *, int64_t) = {read_limits, read_util,    read_memory, read_temp,
                                                             read_clocks, read_reasons, read_gpm};
     int ret = NV_OK;
     if (g->rare_us == 0 || now_us - g->rare_us >= RARE_US) {

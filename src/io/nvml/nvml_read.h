@@ -66,11 +66,11 @@ struct nv_reading {
 struct nv_gpu {
     struct nv_lib lib; /* a copy: it must outlive a thread that hangs in it */
     struct nv_device *dev;
-    bool instant_usage; /* nvmlDeviceGetPowerUsage is instant here: GA100 and what came before Ampere */
+    double usage_window_s; /* of nvmlDeviceGetPowerUsage: 0 on GA100 and before Ampere, else 1; NaN unknown */
     struct nv_refusals refusals[NV_F_COUNT];
     struct tw_energy energy;
     double seen_counter_j, seen_power_w, seen_instant_w; /* of the last pass, for repeats */
-    int64_t moved_us;                                               /* when one of them last changed */
+    int64_t moved_us;                                    /* when one of them last changed */
     struct nv_gpm_sample *gpm_old, *gpm_new;
     bool gpm_has_old;
     int64_t whole_us, rare_us; /* of the last such pass; 0: never */

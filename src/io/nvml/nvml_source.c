@@ -47,7 +47,7 @@ struct slot {
     bool named, lost, missing, asleep;
     char uuid[48], pci[20], model[48];
     char note[128];
-    unsigned tries; /* passes and attempts so far */
+    unsigned tries;  /* passes and attempts so far */
     int64_t call_us; /* when it went into NVML; 0: it is outside */
     struct nv_device *dev;
     uint64_t dev_generation; /* of the driver that gave dev out; 0: none */
@@ -346,10 +346,8 @@ static enum tw_err slot_add(struct site *s)
     struct slot *sl = s->n_slot < GPU_MAX ? calloc(1, sizeof *sl) : NULL;
     if (!sl)
         return TW_ENOMEM;
-    *sl = (struct slot){.site = s,
-                        .number = s->n_slot,
-                        .period_us = as_us(s->spec.period_s),
-                        .energy_ratio = (double)NAN};
+    *sl = (struct slot){
+        .site = s, .number = s->n_slot, .period_us = as_us(s->spec.period_s), .energy_ratio = (double)NAN};
     enum tw_err err = thread_start(s, gpu_run, sl);
     if (err != TW_OK) {
         free(sl);

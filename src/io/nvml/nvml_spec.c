@@ -43,9 +43,10 @@ static enum tw_err word_read(struct nv_spec *s, const char *key, const char *val
         s->wait = *value == '1';
         return TW_OK;
     }
-    return tw_fail(why, TW_EINVAL,
-                   "nvml does not know \"%.40s=%.40s\"; it takes path, period, deadline, retry, wait (0 or 1), sysfs",
-                   key, value);
+    return tw_fail(
+        why, TW_EINVAL,
+        "nvml does not know \"%.40s=%.40s\"; it takes path, period, deadline, retry, wait (0 or 1), sysfs", key,
+        value);
 }
 
 enum tw_err nv_spec_parse(const char *text, struct nv_spec *ret, struct tw_why *why)
@@ -53,7 +54,8 @@ enum tw_err nv_spec_parse(const char *text, struct nv_spec *ret, struct tw_why *
     struct nv_spec s = {.sysfs = "/sys", .period_s = 0.1, .deadline_s = 2.0, .retry_s = 1.0};
     char copy[1024];
     if (strlen(text) >= sizeof copy)
-        return tw_fail(why, TW_EINVAL, "the configuration of nvml is longer than %zu characters", sizeof copy - 1);
+        return tw_fail(why, TW_EINVAL, "the configuration of nvml is longer than %zu characters",
+                       sizeof copy - 1);
     (void)snprintf(copy, sizeof copy, "%s", text);
     char *save = NULL;
     for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {

@@ -137,7 +137,8 @@ static void *map(int fd, size_t bytes)
 static bool usable(int fd, size_t *ret_bytes)
 {
     struct fake_site head;
-    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, SITE_MAGIC, sizeof SITE_MAGIC) != 0)
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
+        memcmp(head.magic, SITE_MAGIC, sizeof SITE_MAGIC) != 0)
         return false;
     struct stat st;
     if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != head.bytes || head.epoch_us > fake_boot_us())
@@ -188,6 +189,14 @@ struct fake_site *fake_site_get(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, open_once);
     return the_site;
+}
+
+/* A library that is unloaded and loaded again, as after a driver upgrade, finds its place free. */
+__attribute__((destructor)) static void site_close(void)
+{
+    if (the_site)
+        munmap(the_site, the_site->bytes);
+    the_site = NULL;
 }
 
 /* ---- the fault file ---- */

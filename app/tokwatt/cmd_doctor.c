@@ -70,7 +70,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Say what this machine can do and what stands in the way: driver, permissions, limits, sources. Nothing is "
+    .doc = "Say what this machine can do and what stands in the way: driver, permissions, limits, sources. "
+           "Nothing is "
            "changed. The exit status is 1 when a fault was found."
            "\vExample:\n\n"
            "  tokwatt doctor\n"
@@ -108,8 +109,8 @@ static void check_readings(struct report *r, const struct look *l)
         if (!l->gpu[i].fresh || (l->nvml && l->nv[i].state != TW_NVML_OK))
             say(r, "gpu", VERDICT_FAULT, "%s: %s%s%s", l->info[i].uuid, look_state(l, i),
                 l->nvml && l->nv[i].note[0] ? ": " : "", l->nvml ? l->nv[i].note : "");
-    say(r, "power", power == l->n ? VERDICT_OK : VERDICT_FAULT, "power of %zu of %zu GPUs, instant power of %zu",
-        power, l->n, instant);
+    say(r, "power", power == l->n ? VERDICT_OK : VERDICT_FAULT,
+        "power of %zu of %zu GPUs, instant power of %zu", power, l->n, instant);
     say(r, "activity", activity == l->n ? VERDICT_OK : VERDICT_ABSENT,
         "activity of multiprocessors, tensor pipes and memory of %zu of %zu GPUs%s", activity, l->n,
         activity == l->n ? "" : " (GPM needs Hopper or later and MIG off; dcgm-exporter can give the rest)");
@@ -123,8 +124,8 @@ static void check_limits(struct report *r, const struct look *l)
     if (known == l->n)
         say(r, "limits", VERDICT_OK, "all %zu GPUs say which power limits they accept", l->n);
     else
-        say(r, "limits", VERDICT_WARN, "%zu of %zu GPUs accept no power limit and are only watched", l->n - known,
-            l->n);
+        say(r, "limits", VERDICT_WARN, "%zu of %zu GPUs accept no power limit and are only watched",
+            l->n - known, l->n);
     if (!l->dev.cap_ops)
         say(r, "writing", VERDICT_ABSENT, "this source only reads");
     else if (l->nvml && geteuid() != 0)
@@ -150,7 +151,8 @@ static void check_nvml(struct report *r, const struct look *l)
     }
     if (off)
         say(r, "persistence", VERDICT_WARN,
-            "persistence mode is off on %zu GPUs: limits are lost when the last program leaves the driver (enable "
+            "persistence mode is off on %zu GPUs: limits are lost when the last program leaves the driver "
+            "(enable "
             "nvidia-persistenced)",
             off);
     else
@@ -161,8 +163,8 @@ static void check_nvml(struct report *r, const struct look *l)
         say(r, "held", VERDICT_WARN, "%zu GPUs are held by a process and idle", held_idle);
     if (xid)
         say(r, "xid", VERDICT_WARN, "Xid errors on %zu GPUs while we looked", xid);
-    say(r, "cost", VERDICT_OK, "reading takes %.3f s of NVML a second over all GPUs, %.3f s on the slowest", cost,
-        worst);
+    say(r, "cost", VERDICT_OK, "reading takes %.3f s of NVML a second over all GPUs, %.3f s on the slowest",
+        cost, worst);
 }
 
 static void check_device_files(struct report *r)
@@ -232,7 +234,10 @@ int cmd_doctor(int argc, char **argv)
     if (err == TW_EINVAL)
         return tw_ui_error("%s", why.text);
     say(&r, "source", err == TW_OK ? VERDICT_OK : VERDICT_FAULT, "%s: %s", a.source,
-        err != TW_OK ? why.text : l.nvml ? l.driver.path : l.simulated ? "simulated" : "open");
+        err != TW_OK  ? why.text
+        : l.nvml      ? l.driver.path
+        : l.simulated ? "simulated"
+                      : "open");
     if (l.nvml)
         say(&r, "driver", VERDICT_OK, "driver %s, NVML %s, CUDA %d.%d", l.driver.driver, l.driver.nvml,
             l.driver.cuda / 1000, l.driver.cuda % 1000 / 10);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LOOK_S 3.0      /* at most */
+#define LOOK_S 3.0       /* at most */
 #define LOOK_LEAST_S 1.3 /* GPM rates need two samples a second apart */
 #define STEP_S 0.1
 
@@ -55,13 +55,15 @@ static enum tw_err look(struct look *l, struct tw_why *why)
                                     .job = calloc(n_job + 1, sizeof *sample.job)};
     l->gpu = calloc(l->n, sizeof *l->gpu);
     l->nv = calloc(l->n, sizeof *l->nv);
-    if (!sample.gpu || !sample.job || !l->gpu || !l->nv)
-        err = tw_fail(why, TW_ENOMEM, "no memory for %zu GPUs", l->n);
-    for (size_t i = 0; err == TW_OK && i < l->n; i++)
+    if (!sample.gpu || !sample.job || !l->gpu || !l->nv) {
+        free(sample.gpu);
+        free(sample.job);
+        return tw_fail(why, TW_ENOMEM, "no memory for %zu GPUs", l->n);
+    }
+    for (size_t i = 0; i < l->n; i++)
         for (int c = 0; c < TW_CH_COUNT; c++)
             l->gpu[i].ch[c] = NAN;
-    if (err == TW_OK)
-        err = watch(l, &sample, why);
+    err = watch(l, &sample, why);
     for (size_t i = 0; err == TW_OK && l->nvml && i < l->n; i++)
         tw_nvml_look(l->dev.source, i, &l->nv[i]);
     /* Limits are read live: what describe said at first may be older than the first whole reading. */

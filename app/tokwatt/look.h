@@ -18,8 +18,8 @@ struct look {
     struct tw_nvml_info *nv;        /* [n] of nvml */
 };
 
-/* Open the source and read until each GPU was read, and long enough that counters give rates; or for a few seconds.
- * TW_ENODATA: it has no GPU. Else what opening says. */
+/* Open the source and read until each GPU was read, and long enough that counters give rates; or for a few
+ * seconds. TW_ENODATA: it has no GPU. Else what opening says. */
 TW_MUST_USE
 enum tw_err look_open(const char *source, struct look *ret, struct tw_why *why);
 void look_close(struct look *l);

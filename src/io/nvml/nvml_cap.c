@@ -273,10 +273,10 @@ static enum tw_err ask(struct tw_cap *cap, const char *uuid, struct request *rq,
     pthread_mutex_lock(&cap->lock);
     enum tw_err err = desk_for(cap, uuid, &d, why);
     int64_t until_us = tw_boot_us() + (int64_t)(1e6 * cap->spec.deadline_s);
-    if (err == TW_OK && (d->working || d->wanted))
+    if (err == TW_OK && d && (d->working || d->wanted))
         err = tw_fail(why, TW_EIO, "%s: an earlier call is still under way in the driver, for %.1f s", uuid,
                       d->working ? 1e-6 * (double)(tw_boot_us() - d->since_us) : 0.0);
-    if (err == TW_OK) {
+    if (err == TW_OK && d) {
         d->request = *rq;
         d->wanted = true;
         uint64_t mine = ++d->asked;

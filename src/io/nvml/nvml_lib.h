@@ -14,6 +14,7 @@
 struct nv_lib {
     void *handle;
     char path[256]; /* what was opened */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses) : a declaration takes none */
 #define NV_MEMBER(must, member, symbol, args) int(*member) args;
     NV_CALL_MAP(NV_MEMBER)
 #undef NV_MEMBER

@@ -202,10 +202,10 @@ static int quick_pass(struct nv_gpu *g, int64_t now_us, struct quick *q)
     return NV_OK;
 }
 
-/* Bit for bit, NaN included: what a sensor says has changed or it has not. */
+/* What a sensor says has changed or it has not; unknown is the same as unknown. */
 static bool same(double a, double b)
 {
-    return memcmp(&a, &b, sizeof a) == 0;
+    return isnan(a) ? isnan(b) : !(a < b) && !(a > b);
 }
 
 /* A counter tells best whether the sensor moved. Without one equal watts are a repeat for as long as the

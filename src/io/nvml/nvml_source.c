@@ -32,7 +32,7 @@
 #define TEND_US 200000     /* how often the driver thread looks around */
 
 const char *const tw_nvml_state_name[TW_NVML_STATE_COUNT] = {
-#define STATE_NAME(id, name, help) [TW_NVML_##id] = name,
+#define STATE_NAME(id, name, help) [TW_NVML_##id] = (name),
     TW_NVML_STATE_MAP(STATE_NAME)
 #undef STATE_NAME
 };
@@ -113,9 +113,13 @@ static void leave(struct site *s)
     pthread_mutex_unlock(&s->lock);
     if (!last)
         return;
-    nv_lib_close(&s->lib);
-    for (unsigned i = 0; i < s->n_slot; i++)
+    for (unsigned i = 0; i < s->n_slot; i++) {
+        nv_gpu_drop(&s->slot[i]->gpu);
         free(s->slot[i]);
+    }
+    if (s->events)
+        (void)s->lib.events_free(s->events);
+    nv_lib_close(&s->lib);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -622,9 +626,9 @@ static enum tw_err nvml_describe(struct tw_source *src, const struct tw_gpu_info
         const struct slot *sl = s->slot[src->order[i]];
         struct tw_gpu_info *g = &src->info[i];
         bool read = sl->seq > 0;
-        memcpy(g->uuid, sl->uuid, sizeof g->uuid);
-        memcpy(g->pci, sl->pci, sizeof g->pci);
-        memcpy(g->model, sl->model, sizeof g->model);
+        (void)snprintf(g->uuid, sizeof g->uuid, "%s", sl->uuid);
+        (void)snprintf(g->pci, sizeof g->pci, "%s", sl->pci);
+        (void)snprintf(g->model, sizeof g->model, "%s", sl->model);
         g->job = TW_NO_JOB;
         g->limit_min_w = read ? sl->last.limit_min_w : (double)NAN;
         g->limit_max_w = read ? sl->last.limit_max_w : (double)NAN;

@@ -311,20 +311,27 @@ static int verdict(const struct fake_fault *f, enum fake_channel ch)
 
 static int begin(struct call *c, const struct nv_device *dev, enum fake_channel ch)
 {
-    int ret = begin_system(&c->site);
+    struct fake_site *s = c->site = fake_site_get();
+    if (!s)
+        return NV_UNKNOWN;
+    fake_site_enter(s);
+    int ret = ready(s);
     if (ret == NV_OK)
-        ret = index_of(c->site, dev, &c->gpu);
-    if (ret != NV_OK)
-        return ret;
-    struct fake_gpu *g = &c->site->gpu[c->gpu];
-    fake_site_dawdle(c->site, &g->fault.call_us);
-    fake_site_enter(c->site);
-    ret = ready(c->site);
-    c->fault = g->fault;
-    c->activity = g->activity;
-    tw_plant_read(c->site->plant, c->gpu, &c->r);
-    c->energy_j = c->r.energy_j - g->energy_from_j;
-    fake_site_leave(c->site);
+        ret = index_of(s, dev, &c->gpu);
+    struct fake_gpu *g = &s->gpu[ret == NV_OK ? c->gpu : 0];
+    if (ret == NV_OK && g->fault.call_us > 0) {
+        fake_site_leave(s);
+        fake_site_dawdle(s, &g->fault.call_us);
+        fake_site_enter(s);
+        ret = ready(s);
+    }
+    if (ret == NV_OK) {
+        c->fault = g->fault;
+        c->activity = g->activity;
+        tw_plant_read(s->plant, c->gpu, &c->r);
+        c->energy_j = c->r.energy_j - g->energy_from_j;
+    }
+    fake_site_leave(s);
     return ret == NV_OK ? verdict(&c->fault, ch) : ret;
 }
 

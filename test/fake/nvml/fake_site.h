@@ -55,10 +55,22 @@
     X(POWER, "power")                                                                                          \
     X(AVERAGE, "average")                                                                                      \
     X(INSTANT, "instant")                                                                                      \
-    X(ENERGY, "energy") X(UTIL, "util") X(MEMORY, "memory") X(TEMP, "temp") X(CLOCKS, "clocks")                \
-        X(LIMIT, "limit") X(RANGE, "range") X(ENFORCED, "enforced") X(REASONS, "reasons") X(GPM, "gpm")        \
-            X(MIG, "mig") X(PERSISTENCE, "persistence") X(FIELDS, "fields") X(IDENTITY, "identity")            \
-                X(PROCESSES, "processes") X(SET, "set")
+    X(ENERGY, "energy")                                                                                        \
+    X(UTIL, "util")                                                                                            \
+    X(MEMORY, "memory")                                                                                        \
+    X(TEMP, "temp")                                                                                            \
+    X(CLOCKS, "clocks")                                                                                        \
+    X(LIMIT, "limit")                                                                                          \
+    X(RANGE, "range")                                                                                          \
+    X(ENFORCED, "enforced")                                                                                    \
+    X(REASONS, "reasons")                                                                                      \
+    X(GPM, "gpm")                                                                                              \
+    X(MIG, "mig")                                                                                              \
+    X(PERSISTENCE, "persistence")                                                                              \
+    X(FIELDS, "fields")                                                                                        \
+    X(IDENTITY, "identity")                                                                                    \
+    X(PROCESSES, "processes")                                                                                  \
+    X(SET, "set")
 
 enum fake_channel {
 #define FAKE_CHANNEL_ENUM(id, name) FAKE_##id,

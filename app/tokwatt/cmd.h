@@ -22,7 +22,8 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
     X("pfi", pfi, "curves and flexibility (PFI) of measured jobs") \
     X("record", record, "telemetry of a source to a file") \
     X("import", import, "recordings of power, in any known format, into the store") \
-    X("export", export, "series out of the store as CSV")
+    X("export", export, "series out of the store as CSV") \
+    X("sim", sim, "a power event on a simulated site, policies side by side")
 
 /* clang-format on */
 

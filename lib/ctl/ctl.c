@@ -142,6 +142,7 @@ enum tw_err tw_ctl_init(struct tw_arena *arena, const struct tw_ctl_conf *conf, 
     c->state = TW_SITE_LEARN;
     c->now_s = c->dt_s = NAN;
     c->site_w = c->gpu_w = NAN;
+    c->free_s = -INFINITY;
     *ret = c;
     return TW_OK;
 }
@@ -412,11 +413,12 @@ static void count_event(struct tw_ctl *c, struct tw_ctl_event *e)
     }
     if (c->state != TW_SITE_HOLD)
         return;
-    tw_band_push(&c->band, &c->track, c->now_s);
+    tw_band_push(&c->band, &c->track, c->now_s, c->free_s);
     e->min_frac = c->band.min_frac;
     e->max_frac = c->band.max_frac;
     e->means = c->band.n;
     e->means_out = c->band.n_out;
+    e->means_free = c->band.n_free;
 }
 
 static void drive_event(struct tw_ctl *c)
@@ -463,6 +465,7 @@ void tw_ctl_step(struct tw_ctl *c, const struct tw_site_sample *sample)
     for (size_t j = 0; j < c->n_job; j++)
         see_job(c, &c->job[j], &sample->job[j]);
     drive(c);
+    c->rested_s = c->state == TW_SITE_READY && !is_curious(c) ? c->rested_s + c->dt_s : 0.0;
     tw_ctl_correct(c);
     tw_ctl_decide(c);
 }
@@ -596,6 +599,11 @@ size_t tw_ctl_not_restored(const struct tw_ctl *c)
 bool tw_ctl_has_left(const struct tw_ctl *c)
 {
     return c->state == TW_SITE_STOP && tw_ctl_not_restored(c) == 0;
+}
+
+double tw_ctl_rested_s(const struct tw_ctl *c)
+{
+    return c->rested_s;
 }
 
 enum tw_site_state tw_ctl_state(const struct tw_ctl *c)

@@ -81,8 +81,9 @@ struct tw_ctl_event {
     double baseline_w, target_w;
     double reached_s;          /* first time site power was at or under the target; NaN before */
     double min_frac, max_frac; /* ten-second means in the hold, of the target */
-    unsigned means, means_out; /* how many there were, how many outside the band */
-    double lost;               /* weighted units against the uncapped references, until done */
+    unsigned means, means_out,
+        means_free; /* how many there were, outside the band, and with jobs that wanted less */
+    double lost;    /* weighted units against the uncapped references, until done */
 };
 
 struct tw_ctl;
@@ -129,6 +130,9 @@ bool tw_ctl_has_left(const struct tw_ctl *c);       /* every GPU has its limit b
 size_t tw_ctl_not_restored(const struct tw_ctl *c); /* how many have not */
 
 enum tw_site_state tw_ctl_state(const struct tw_ctl *c);
+/* For how long nothing bound and there was nothing left to probe, in seconds: with TW_TRACK_LONG of it an event
+ * has a clean baseline. */
+double tw_ctl_rested_s(const struct tw_ctl *c);
 /* The deepest cut of the power now that the devices can be set to. NaN before the first reading. */
 double tw_ctl_deepest_cut(const struct tw_ctl *c);
 /* What probing cost so far, weighted units, and for how many seconds any job was probed. */

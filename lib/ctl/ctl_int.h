@@ -69,8 +69,9 @@ struct tw_ctl {
     struct tw_ctl_event *now; /* the one that runs; NULL */
     struct tw_ramp ramp;
     struct tw_band band;
+    double free_s; /* when last the jobs wanted less than the budget */
     double trim_w; /* what measured power says must be added to the draw meant */
-    double probed_s;
+    double probed_s, rested_s;
 };
 
 /* The event list (ctl_event.c). */

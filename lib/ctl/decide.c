@@ -203,8 +203,10 @@ static void decide_event(struct tw_ctl *c)
         double used = 0.0;
         for (size_t j = 0; j < c->n_job; j++)
             used += c->share_w[j];
-        if (draw > used)
+        if (draw > used) {
+            c->free_s = c->now_s;
             spread(c, draw - used);
+        }
         double limits = limits_of_shares(c);
         if (limits <= room)
             break;

@@ -90,7 +90,8 @@ static void strike(struct tw_learn *l, unsigned n)
 void tw_learn_push(struct tw_learn *l, const struct tw_learn_seen *s)
 {
     double rate = s->units / s->dt_s;
-    l->still_s = rate <= STILL_FRAC * l->t0 ? l->still_s + 1 : 0;
+    l->most = fmax(l->most, rate);
+    l->still_s = rate <= STILL_FRAC * (l->t0 > 0.0 ? l->t0 : l->most) ? l->still_s + 1 : 0;
     if (s->capped || !(s->power_w >= 0.0 && rate >= 0.0))
         return;
     l->second[l->next] = (struct tw_learn_second){(float)s->power_w, (float)rate};

@@ -44,14 +44,17 @@ void tw_band_init(struct tw_band *b, double target_w, double low_frac, double hi
                           .max_frac = NAN};
 }
 
-void tw_band_push(struct tw_band *b, const struct tw_track *t, double now_s)
+void tw_band_push(struct tw_band *b, const struct tw_track *t, double now_s, double free_s)
 {
     if (!(now_s - b->start_s >= TW_TRACK_SHORT))
         return;
     double frac = tw_track_mean(t, TW_TRACK_SHORT) / b->target_w;
-    b->min_frac = isnan(b->min_frac) ? frac : fmin(b->min_frac, frac);
-    b->max_frac = isnan(b->max_frac) ? frac : fmax(b->max_frac, frac);
+    bool is_free = now_s - free_s <= TW_TRACK_SHORT;
     b->n++;
-    if (!(frac >= b->low_frac && frac <= b->high_frac))
+    b->n_free += is_free;
+    b->max_frac = isnan(b->max_frac) ? frac : fmax(b->max_frac, frac);
+    if (!is_free)
+        b->min_frac = isnan(b->min_frac) ? frac : fmin(b->min_frac, frac);
+    if (!(frac <= b->high_frac && (is_free || frac >= b->low_frac)))
         b->n_out++;
 }

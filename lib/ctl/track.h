@@ -35,10 +35,13 @@ struct tw_band {
     double target_w, low_frac, high_frac;
     double start_s; /* windows that begin before this are not looked at */
     double min_frac, max_frac;
-    unsigned n, n_out;
+    unsigned n, n_out,
+        n_free; /* free: the jobs wanted less than the target, so that the lower end says nothing */
 };
 
 void tw_band_init(struct tw_band *b, double target_w, double low_frac, double high_frac, double start_s);
-void tw_band_push(struct tw_band *b, const struct tw_track *t, double now_s);
+/* free_s: when last the jobs wanted less than the target; -INFINITY: never. Windows with such a second have no
+ * lower end. */
+void tw_band_push(struct tw_band *b, const struct tw_track *t, double now_s, double free_s);
 
 #endif

@@ -26,6 +26,7 @@ struct tw_run {
 };
 
 #define TRUTH_POINTS 24
+#define BASELINE_S 300.0
 
 /* The oracle's curves: truth at evenly spaced limits, made concave from the top. */
 static enum tw_err tell_truth(struct tw_loop *l, uint32_t job, struct tw_why *why)
@@ -279,6 +280,14 @@ const struct tw_run_result *tw_run_result(const struct tw_run *run)
 const struct tw_loop *tw_run_loop(const struct tw_run *run, enum tw_steer policy)
 {
     return run->member[policy].runs ? &run->member[policy].loop : NULL;
+}
+
+bool tw_run_is_rested(const struct tw_run *run)
+{
+    for (int p = 0; p < TW_STEER_COUNT; p++)
+        if (run->member[p].runs && tw_ctl_rested_s(run->member[p].loop.ctl) < BASELINE_S)
+            return false;
+    return true;
 }
 
 enum tw_err tw_run_event_add(struct tw_run *run, const struct tw_ctl_ask *ask, uint32_t *ret_id,

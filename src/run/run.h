@@ -58,6 +58,10 @@ const struct tw_snapshot *tw_run_snapshot(const struct tw_run *run);
 const struct tw_run_result *tw_run_result(const struct tw_run *run);
 const struct tw_loop *tw_run_loop(const struct tw_run *run, enum tw_steer policy); /* NULL: not run */
 
+/* Has every loop learnt what it can, and been left alone for the five minutes of a baseline? The moment for an
+ * event in a simulation that wants a clean one. */
+bool tw_run_is_rested(const struct tw_run *run);
+
 /* Any thread. As tw_ctl_event_add and kin. */
 TW_MUST_USE
 enum tw_err tw_run_event_add(struct tw_run *run, const struct tw_ctl_ask *ask, uint32_t *ret_id,

@@ -42,9 +42,10 @@ struct gpu {
     struct tw_worker *worker;
     struct client *owner; /* NULL: nobody */
     int64_t lease_us, tick_us;
-    unsigned turn;          /* of the last job given */
-    bool stuck;             /* said once */
-    struct client *waiting; /* for the answer to its request */
+    unsigned turn;                        /* of the last job given */
+    int64_t begun_us, issued_us, read_us; /* of the last job that ended */
+    bool stuck;                           /* said once */
+    struct client *waiting;               /* for the answer to its request */
     struct tw_capd_ask ask;
 };
 
@@ -106,6 +107,9 @@ static void reply(struct tw_capd *s, struct client *c, uint32_t seq, const struc
         r.asked_w = l->asked_w;
         r.requested_w = l->requested_w;
         r.enforced_w = l->enforced_w;
+        r.begun_us = g->begun_us;
+        r.issued_us = g->issued_us;
+        r.read_us = g->read_us;
         r.safe_w = g->rule->safe_w;
         r.min_w = g->rule->min_w;
         r.max_w = g->rule->max_w;
@@ -409,6 +413,9 @@ static void take_results(struct tw_capd *s)
         if (!tw_worker_take(g->worker, &r))
             continue;
         g->stuck = false;
+        g->begun_us = r.begun_us;
+        g->issued_us = r.issued_us;
+        g->read_us = r.read_us;
         if (r.job.turn != g->turn) { /* something newer is on its way */
             if (r.err == TW_OK)
                 tw_lease_note(&g->lease, r.requested_w, r.enforced_w);

@@ -83,10 +83,12 @@ struct tw_capd_reply {
     uint32_t lease_left_ms;
     double found_w, asked_w, requested_w, enforced_w; /* NaN unknown */
     double safe_w, min_w, max_w;                      /* as configured */
+    /* of the last job on the device, boot clock: taken up, the write returned (0: none was made), read back */
+    int64_t begun_us, issued_us, read_us;
     char uuid[48];
     char text[128];
 };
-static_assert(sizeof(struct tw_capd_reply) == 256, "the wire format has no padding");
+static_assert(sizeof(struct tw_capd_reply) == 280, "the wire format has no padding");
 
 /* Is packet [n] a request? TW_EPARSE with what is wrong. Says nothing about whether it is allowed. */
 TW_MUST_USE

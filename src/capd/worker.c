@@ -40,8 +40,11 @@ static enum tw_err do_job(struct tw_worker *w, const struct tw_job *job, struct 
     }
     if (err == TW_OK && write)
         err = ops->write(w->cap, w->uuid, job->watts, &r->why);
+    if (write)
+        r->issued_us = tw_boot_us();
     if (err == TW_OK && (write || job->kind == TW_JOB_READ))
         err = ops->read(w->cap, w->uuid, &r->requested_w, &r->enforced_w, &r->why);
+    r->read_us = tw_boot_us();
     w->failures = err == TW_OK ? 0 : w->failures + 1;
     if (w->failures >= REOPEN_AFTER) {
         ops->close(w->cap);

@@ -25,7 +25,8 @@ struct tw_job_result {
     struct tw_job job;
     enum tw_err err;                /* of the device; OK also when it read back something else than asked */
     double requested_w, enforced_w; /* read back; NaN on failure */
-    int64_t begun_us;               /* boot clock */
+    /* boot clock: taken up, the write returned (0: none was made), the last call returned */
+    int64_t begun_us, issued_us, read_us;
     struct tw_why why;
 };
 

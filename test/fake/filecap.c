@@ -72,13 +72,10 @@ static enum tw_err begin(const struct tw_cap *cap, const char *uuid, char word[s
     return strcmp(word, "eio") == 0 ? tw_fail(why, TW_EIO, "%s does not answer", uuid) : TW_OK;
 }
 
-static enum tw_err file_read(struct tw_cap *cap, const char *uuid, double *ret_requested_w,
-                             double *ret_enforced_w, struct tw_why *why)
+static enum tw_err look(const struct tw_cap *cap, const char *uuid, double *ret_requested_w,
+                        double *ret_enforced_w, struct tw_why *why)
 {
-    char path[300], word[64];
-    enum tw_err err = begin(cap, uuid, word, why);
-    if (err != TW_OK)
-        return err;
+    char path[300];
     (void)snprintf(path, sizeof path, "%s/%s", cap->folder, uuid);
     FILE *f = fopen(path, "re");
     if (!f)
@@ -91,6 +88,14 @@ static enum tw_err file_read(struct tw_cap *cap, const char *uuid, double *ret_r
     *ret_requested_w = requested;
     *ret_enforced_w = enforced;
     return TW_OK;
+}
+
+static enum tw_err file_read(struct tw_cap *cap, const char *uuid, double *ret_requested_w,
+                             double *ret_enforced_w, struct tw_why *why)
+{
+    char word[64];
+    enum tw_err err = begin(cap, uuid, word, why);
+    return err == TW_OK ? look(cap, uuid, ret_requested_w, ret_enforced_w, why) : err;
 }
 
 static void put(const struct tw_cap *cap, const char *uuid, double requested, double enforced)
@@ -117,7 +122,7 @@ static enum tw_err file_write(struct tw_cap *cap, const char *uuid, double limit
     if (err == TW_OK && strcmp(word, "kill=before") == 0)
         (void)raise(SIGKILL);
     if (err == TW_OK)
-        err = file_read(cap, uuid, &requested, &enforced, why);
+        err = look(cap, uuid, &requested, &enforced, why);
     if (err != TW_OK)
         return err;
     (void)snprintf(path, sizeof path, "%s/log", cap->folder);

@@ -6,7 +6,7 @@ import math, os, shutil, signal, socket, struct, subprocess, tempfile, time
 BUILD = os.environ["TW_BUILD"]
 HELPER = BUILD + "/test/fake/tokwatt-capd-test"
 POWERCUT = BUILD + "/test/fake/libpowercut.so"
-ASK, REPLY = "=IIHHIdII48s32s", "=IIiHHHHIddddddd48s128s"
+ASK, REPLY = "=IIHHIdII48s32s", "=IIiHHHHIdddddddqqq48s128s"
 MAGIC = 0x31435754
 OPS = {n: i for i, n in enumerate("hello status acquire set read renew release leave allow".split())}
 STATES = "idle reading found saved written confirmed expired safe restoring restored contested".split()
@@ -22,7 +22,8 @@ class Gone(Exception):
 class Reply:
     def __init__(self, data):
         (self.magic, self.seq, self.status, state, self.held, self.kind, self.n_gpu, self.left_ms, self.found,
-         self.asked, self.requested, self.enforced, self.safe, self.min, self.max, uuid, text) = struct.unpack(REPLY, data)
+         self.asked, self.requested, self.enforced, self.safe, self.min, self.max, self.begun, self.issued, self.read,
+         uuid, text) = struct.unpack(REPLY, data)
         self.state = STATES[state]
         self.uuid, self.text = (b.split(b"\0")[0].decode() for b in (uuid, text))
 
@@ -114,9 +115,9 @@ class Box:
         return [(float(a), float(b)) for u, a, b in rows if u == g]
 
     # ---- the helper
-    def start(self, env=None, args=(), wait=True, **popen):
+    def start(self, env=None, args=(), wait=True, wrap=(), **popen):
         full = dict(os.environ, **(env or {}))
-        self.p = subprocess.Popen([HELPER, "--config", self.conf, *args], env=full, stdout=subprocess.PIPE,
+        self.p = subprocess.Popen([*wrap, HELPER, "--config", self.conf, *args], env=full, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, **popen)
         if wait:
             assert self.until(lambda: self.p.poll() is not None or self.listens()), "the helper does not listen"

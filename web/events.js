@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Power events: ask for one (after a second look), see them, cancel them; and the reasons of all caps, counted.
-import { DASH, clock, known, percent, span, watts } from "./format.js";
+import { DASH, clock, known, short, span, watts } from "./format.js";
 
 const form = document.getElementById("event-form");
 const problem = document.getElementById("event-problem");
@@ -69,7 +69,7 @@ form.addEventListener("submit", async (e) => {
   const power = latest?.site.power_w, speed = latest?.speed;
   const about = known(power) ? ` That is about ${watts(cut * power)} of the ${watts(power)} it draws now.` : "";
   const fast = latest?.simulated && known(speed) && speed !== 1 ? ` Site time runs ${speed} times as fast as the clock.` : "";
-  const text = `Cut the site's power by ${percent(cut, cut * 100 % 1 ? 1 : 0)} for ${span(seconds)}, starting now.${about}${fast}`;
+  const text = `Cut the site's power by ${short(cut)} for ${span(seconds)}, starting now.${about}${fast}`;
   if (await ask("Start a power event?", text, "Start the cut"))
     act(() => call("POST", "/v1/events", JSON.stringify({ cut_frac: cut, for_s: seconds })));
 });
@@ -97,7 +97,7 @@ function drawList() {
     list.replaceChildren(...recent.map((ev) => {
       const li = document.createElement("li");
       const name = document.createElement("span"), text = document.createElement("span");
-      name.textContent = `${percent(ev.cut_frac, ev.cut_frac * 100 % 1 > 0.05 ? 1 : 0)} cut`;
+      name.textContent = `${short(ev.cut_frac)} cut`;
       name.className = "name";
       text.className = "note";
       li.append(name, text);

@@ -20,6 +20,8 @@ function scaled(x, unit, steps) {
 export const watts = (x) => scaled(x, "W", [[1e6, "M"], [1e3, "k"]]);
 export const count = (x) => scaled(x, "", [[1e9, "G"], [1e6, "M"], [1e3, "k"]]);
 export const percent = (x, digits = 0) => (known(x) ? (100 * x).toFixed(digits) + NBSP + "%" : DASH);
+// 0.3 -> "30 %", 0.125 -> "12.5 %"
+export const short = (x) => percent(x, known(x) && Math.abs(100 * x - Math.round(100 * x)) > 0.04 ? 1 : 0);
 export const plain = (x, digits = 2) => (known(x) ? x.toFixed(digits) : DASH);
 export const ratio = (a, b) => (known(a) && known(b) && b > 0 ? a / b : NaN);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins the parts: what the daemon says goes in, once a frame everything that shows it is drawn.
-import { clock, count, DASH, known, percent, plain, watts } from "./format.js";
+import { clock, count, DASH, known, percent, plain, short, watts } from "./format.js";
 import { start, state } from "./live.js";
 import { draw as drawChart } from "./chart.js";
 import { drawJobs } from "./jobs.js";
@@ -10,13 +10,10 @@ import { drawEvents, word } from "./events.js";
 const el = (id) => document.getElementById(id);
 const set = (id, text) => { const e = el(id); if (e.textContent !== text) e.textContent = text; };
 
-const texts = new Map(); // reason name -> sentence, learnt from snapshots
+// The sentence for a reason's name.
 function reasonText(name) {
-  const text = texts.get(name) ?? (name ?? DASH).replaceAll("_", " ");
+  const text = state.snapshot?.reasons[name] ?? (name ?? DASH).replaceAll("_", " ");
   return text.charAt(0).toUpperCase() + text.slice(1);
-}
-function learnReasons(snapshot) {
-  for (const g of [...snapshot.gpus, ...snapshot.jobs]) if (g.reason) texts.set(g.reason, g.reason_text);
 }
 
 const times = (speed) => `${+speed.toPrecision(3)}`;
@@ -53,12 +50,12 @@ function drawEventLine(tick) {
   } else {
     const left = e.state === "waiting" ? `starts in ${clock(e.start_s - tick.now_s)}`
       : e.state === "ramp" || e.state === "hold" ? `${clock(e.end_s - tick.now_s)} left` : "";
-    set("event-chip", `${percent(e.cut_frac, e.cut_frac * 100 % 1 > 0.05 ? 1 : 0)} cut`);
+    set("event-chip", `${short(e.cut_frac)} cut`);
     set("event-text", [word(e.state), left].filter(Boolean).join(", "));
   }
   if (announced !== e.state) {
     announced = e.state;
-    set("announce", e.state === "none" ? "No event" : `${percent(e.cut_frac)} cut: ${word(e.state)}`);
+    set("announce", e.state === "none" ? "No event" : `${short(e.cut_frac)} cut: ${word(e.state)}`);
   }
 }
 
@@ -116,9 +113,8 @@ let frame = 0;
 function draw() {
   frame = 0;
   drawLink();
-  const { tick, snapshot } = state;
+  const { tick } = state;
   if (!tick) return;
-  if (snapshot) learnReasons(snapshot);
   drawSimulated(tick);
   drawNow(tick);
   drawEventLine(tick);

@@ -36,11 +36,6 @@ static const char *reason_name(enum tw_reason r)
     return (unsigned)r < TW_REASON_COUNT ? tw_reason_name[r] : NULL;
 }
 
-static const char *reason_text(enum tw_reason r)
-{
-    return (unsigned)r < TW_REASON_COUNT ? tw_reason_text[r] : NULL;
-}
-
 static const char *state_name(enum tw_event_state s)
 {
     return (unsigned)s < TW_EVENT_COUNT ? tw_event_name[s] : NULL;
@@ -156,7 +151,6 @@ static void job_whole(struct tw_jsonw *w, const struct tw_snap_job *j)
     tw_jsonw_str(w, "unit", j->unit);
     tw_jsonw_i64(w, "gpus", j->n_gpu);
     job_numbers(w, j);
-    tw_jsonw_str(w, "reason_text", reason_text(j->reason));
     tw_jsonw_object(w, "curve");
     num(w, "k", j->curve_k);
     num(w, "x0", j->curve_x0);
@@ -188,7 +182,6 @@ static void gpu_whole(struct tw_jsonw *w, const struct tw_snapshot *s, const str
     band(w, "mean30", &g->mean30);
     band(w, "mean60", &g->mean60);
     tw_jsonw_str(w, "reason", reason_name(g->reason));
-    tw_jsonw_str(w, "reason_text", reason_text(g->reason));
     tw_jsonw_end(w);
 }
 
@@ -205,6 +198,10 @@ void tw_view_snapshot(struct tw_buf *out, const struct tw_snap_copy *snap, const
     site(&w, s);
     path(&w, s);
     event(&w, &s->event);
+    tw_jsonw_object(&w, "reasons"); /* the words for each name */
+    for (unsigned i = 0; i < TW_REASON_COUNT; i++)
+        tw_jsonw_str(&w, tw_reason_name[i], tw_reason_text[i]);
+    tw_jsonw_end(&w);
     tw_jsonw_array(&w, "jobs");
     for (size_t i = 0; i < s->n_job; i++)
         job_whole(&w, &s->job[i]);

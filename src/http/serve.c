@@ -105,6 +105,7 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 {
     struct tw_http_server *srv = cls;
     struct link *link = *socket_context;
+    const int send_bytes = 65536; /* what a reader that does not read can hold in the kernel, twice this */
     (void)pthread_mutex_lock(&srv->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -112,6 +113,7 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
             if (srv->link[i].fd < 0) {
                 srv->link[i] = (struct link){info->connect_fd, tw_boot_us() + TW_HTTP_ARRIVE_S * 1000000LL};
                 *socket_context = &srv->link[i];
+                (void)setsockopt(info->connect_fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof send_bytes);
                 break;
             }
     } else if (link) {

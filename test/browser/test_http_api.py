@@ -240,11 +240,16 @@ def stream_ticks_follow_each_other():
         c.request("GET", "/v1/stream")
         r = c.getresponse()
         assert r.status == 200 and r.headers["Content-Type"] == "text/event-stream" and r.headers["Cache-Control"] == "no-store"
-        ticks = read_ticks(r, 5)
-        for before, tick in zip(ticks, ticks[1:]):
-            assert tick["points"]["after"] == before["seq"]
-            assert len(tick["points"]["t_s"]) == tick["seq"] - before["seq"]
+        ticks = read_ticks(r, 2)
+        assert ticks[1]["points"]["after"] <= ticks[0]["seq"]  # overlaps, or follows
+        joined = 0
+        while joined < 3:  # a reader that is late skips messages; one that is not gets every turn
+            ticks += read_ticks(r, 1)
+            before, tick = ticks[-2:]
+            assert len(tick["points"]["t_s"]) == tick["seq"] - tick["points"]["after"]
             assert tick["points"]["t_s"][-1] == tick["now_s"]
+            joined += tick["points"]["after"] == before["seq"]
+            assert len(ticks) < 100
         assert ticks[0]["points"]["t_s"] == [] and len(ticks[0]["gpus"]) == 64 and len(ticks[0]["gpus"][0]) == 6
         assert set(ticks[0]["jobs"][0]) >= {"power_w", "throughput", "pfi", "reason"}
         r.close()

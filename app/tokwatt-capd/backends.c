@@ -2,9 +2,9 @@
 /* What the installed helper can write to. Tests link a list of their own. */
 #include "tokwatt-capd/devices.h"
 
-#include "io/sim/sim.h"
+#include "io/nvml/nvml.h"
 
 const struct tw_capd_backend tw_capd_backend[] = {
-    {&tw_sim_source, &tw_sim_cap},
+    {NULL, &tw_nvml_cap},
     {NULL, NULL},
 };

@@ -62,8 +62,6 @@ struct tw_capd {
     struct tw_log_gate alarm_gate;
 };
 
-static void step(struct tw_capd *s, struct gpu *g, enum tw_lease_event ev, int64_t now, double watts);
-
 /* ---- the log ---- */
 
 static void audit(struct tw_capd *s, const char *fmt, ...) TW_PRINTF(2, 3);

@@ -80,8 +80,14 @@ list.addEventListener("click", async (e) => {
     act(() => call("DELETE", `/v1/events/${id}`));
 });
 
-function describe(ev) {
-  const now = latest ? latest.now_s : NaN;
+// The running event as the tick has it, which is newer than the list.
+function newest(ev) {
+  const now = latest?.event;
+  return now && now.start_s === ev.start_s && !ev.cancelled ? { ...ev, state: now.state, end_s: now.end_s } : ev;
+}
+
+function describe(listed) {
+  const now = latest ? latest.now_s : NaN, ev = newest(listed);
   const length = span(ev.end_s - ev.start_s);
   if (ev.cancelled) return `${length}, cancelled`;
   if (ev.state === "waiting") return `${length}, starts in ${clock(ev.start_s - now)}`;

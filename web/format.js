@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers for people. null, undefined and NaN are unknown and shown as a dash.
-const NBSP = "\u00a0";
+const NBSP = "\u00a0", MINUS = "\u2212";
 export const DASH = "–";
 export const known = (x) => typeof x === "number" && Number.isFinite(x);
 
 // Three significant digits, without an exponent.
 function three(x) {
   const a = Math.abs(x);
-  return x.toFixed(a >= 99.95 || a === 0 ? 0 : a >= 9.995 ? 1 : 2);
+  return (x < 0 ? MINUS : "") + a.toFixed(a >= 99.95 || a === 0 ? 0 : a >= 9.995 ? 1 : 2);
 }
 
 function scaled(x, unit, steps) {
@@ -19,7 +19,7 @@ function scaled(x, unit, steps) {
 
 export const watts = (x) => scaled(x, "W", [[1e6, "M"], [1e3, "k"]]);
 export const count = (x) => scaled(x, "", [[1e9, "G"], [1e6, "M"], [1e3, "k"]]);
-export const percent = (x, digits = 0) => (known(x) ? (100 * x).toFixed(digits) + NBSP + "%" : DASH);
+export const percent = (x, digits = 0) => (known(x) ? (100 * x).toFixed(digits).replace("-", MINUS) + NBSP + "%" : DASH);
 // 0.3 -> "30 %", 0.125 -> "12.5 %"
 export const short = (x) => percent(x, known(x) && Math.abs(100 * x - Math.round(100 * x)) > 0.04 ? 1 : 0);
 export const plain = (x, digits = 2) => (known(x) ? x.toFixed(digits) : DASH);

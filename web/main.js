@@ -69,14 +69,15 @@ function drawNow(tick) {
   if (!meter.hidden) {
     meter.children[0].style.width = `${Math.min(100, 100 * power / top).toFixed(2)}%`;
     meter.children[1].style.left = `${(100 / 1.1).toFixed(2)}%`;
-    meter.dataset.over = String(known(budget) && power > budget * 1.001);
+    meter.dataset.over = String(known(budget) && power > budget * 1.01);
     meter.dataset.budget = String(known(budget));
   }
   document.title = known(power) ? `${watts(power)} · Tokwatt` : "Tokwatt";
 }
 
 function drawTiles(tick) {
-  const s = tick.site, after = known(s.gap_recovered) ? ", last event" : ", known after an event";
+  const s = tick.site, runs = ["ramp", "hold", "release"].includes(tick.event.state);
+  const after = !known(s.tokens_saved) ? ", known after an event" : runs ? ", so far in this event" : ", last event";
   for (const tag of document.querySelectorAll("[data-simulated]")) tag.hidden = !tick.simulated;
   set("skill", percent(s.skill_mean30));
   set("skill-note", `less error than the best simple forecast, next 30 s${known(s.skill_mean60) ? ` (60 s: ${percent(s.skill_mean60)})` : ""}`);

@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests here share: a daemon to talk to, and cases that are counted."""
-import http.client, json, os, re, signal, subprocess, sys, time, traceback
+import http.client, json, os, re, signal, subprocess, sys, tempfile, time, traceback
 
 BUILD = os.environ.get("TW_BUILD", "build")
+TOKWATTD = os.environ.get("TOKWATTD", os.path.join(BUILD, "app/tokwattd/tokwattd"))
 FAKE = os.path.join(BUILD, "test/browser/fake_daemon")
 
 
 class Daemon:
-    """A program that prints `listening on PORT` (or an address ending in it) and serves until told to end."""
+    """A program that says where it serves, `listening on PORT` or `page at http://127.0.0.1:PORT`, until told to end.
+    What it writes goes to a file, so that it never waits for us."""
 
     def __init__(self, *args, program=FAKE):
-        self.proc = subprocess.Popen([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.port = None
-        for line in self.proc.stdout:
-            m = re.search(r"listening on (?:http://)?(?:[\d.]+:)?(\d+)", line)
-            if m:
-                self.port = int(m.group(1))
-                break
-        if self.port is None:
-            raise RuntimeError(f"{program} ended: {self.proc.stderr.read()}")
+        self.log = tempfile.NamedTemporaryFile("w+", prefix="tokwatt-daemon-", suffix=".log")
+        self.proc = subprocess.Popen([program, *args], stdout=self.log, stderr=subprocess.STDOUT)
+
+        def address():
+            text = self.said()
+            m = re.search(r"(?:listening on |page at http://127\.0\.0\.1:)(\d+)\b", text)
+            if not m and self.proc.poll() is not None:
+                raise RuntimeError(f"{program} ended: {text}")
+            return m and int(m.group(1))
+
+        self.port = until(address)
         self.url = f"http://127.0.0.1:{self.port}"
         until(lambda: self.ask("GET", "/v1/snapshot")[0] == 200)  # the first turn is over
+
+    def said(self):
+        with open(self.log.name) as f:
+            return f.read()
 
     def ask(self, method, path, body=None, headers=None):
         """status, headers, body of one request."""
@@ -68,6 +76,10 @@ class Daemon:
             self.proc.wait()
 
 
+class Skip(Exception):
+    """This machine or build cannot run the case; why is the text."""
+
+
 def strict_json(data):
     def refuse(word):
         raise ValueError(f"{word} is not JSON")
@@ -88,7 +100,7 @@ def until(what, seconds=20):
 def main(cases):
     """Run the functions whose name holds the word in argv, and end as the test runner expects."""
     only = sys.argv[1] if len(sys.argv) > 1 else ""
-    passed = failed = 0
+    passed = failed = skipped = 0
     for case in cases:
         if only not in case.__name__:
             continue
@@ -96,9 +108,12 @@ def main(cases):
             case()
             passed += 1
             print(f"ok      {case.__name__}", flush=True)
+        except Skip as why:
+            skipped += 1
+            print(f"skipped {case.__name__}: {why}", flush=True)
         except Exception:
             failed += 1
             print(f"FAILED  {case.__name__}")
             traceback.print_exc()
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(1 if failed or not passed else 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in headless Chromium: it loads by itself, draws, lives, takes an event, and says when it is cut off."""
-import os, re, sys, time
+import os, re, subprocess, sys, time
 
-from fixture import Daemon, main, until
+from fixture import TOKWATTD, Daemon, Skip, main, until
 from webdriver import Browser, Missing
 
 SHOTS = os.environ.get("TW_SHOTS")  # a folder for pictures, for people
@@ -236,8 +236,38 @@ def connection_lost_and_back(b):
         d.__exit__()
 
 
+def the_real_daemon(b):
+    """tokwattd on its simulated site: everything above the fixture's made-up values, and a whole event."""
+    if "--source" not in subprocess.run([TOKWATTD, "--help"], capture_output=True, text=True).stdout:
+        raise Skip("this tokwattd reads no source")
+    with Daemon("--source", "sim:seed=1", "--listen", "127.0.0.1:0", "--speed", "60", program=TOKWATTD) as d:
+        visit(b, d)
+        assert "60 × as fast" in b.js("document.getElementById('simulated').textContent")
+        assert b.js("document.querySelectorAll('#gpus [role=option]').length") == 64
+        assert b.js("document.querySelectorAll('#jobs article').length") >= 8
+        b.wait("document.querySelectorAll('#jobs .curve .fit[d^=M]').length >= 8", 60)  # learnt by probing
+        b.wait("Number(document.getElementById('foot').textContent.match(/turn (\\d+)/)[1]) > 330", 60)
+        b.type("[name=cut]", "30")
+        b.type("[name=minutes]", "10")
+        b.click("#event-form .primary")
+        b.click("#confirm-yes")
+        b.wait("document.getElementById('event').dataset.state === 'hold'", 60)
+        assert "so far" in b.js("document.getElementById('saved-note').textContent")
+        assert "marginal throughput per watt" in b.js("document.getElementById('reasons').textContent")
+        s = until(lambda: (lambda s: s if s["event"]["state"] == "hold" else None)(d.get("/v1/snapshot")))
+        assert abs(s["event"]["target_w"] - 0.7 * s["event"]["baseline_w"]) < 1e-3 * s["event"]["baseline_w"]
+        assert b.js(PIXELS, "--budget") > 20
+        shot(b, "daemon")
+        wrong = [c for c in b.console() if c["level"] in ("SEVERE", "WARNING")]
+        assert not wrong, wrong
+        b.click("#event-list [data-cancel]")
+        b.click("#confirm-yes")
+        b.wait("['release', 'none', 'done'].includes(document.getElementById('event').dataset.state)", 30)
+        assert d.end() == 0
+
+
 CASES = [loads_alone_and_draws, numbers_live, event_through_the_form, light_and_dark, phone, many_gpus_by_keyboard,
-         everything_unknown, odd_names_are_text, connection_lost_and_back]
+         everything_unknown, odd_names_are_text, connection_lost_and_back, the_real_daemon]
 
 with Daemon("--past", "2") as probe:
     page = probe.ask("GET", "/")[1]["Content-Type"].startswith("text/html")

@@ -23,7 +23,8 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
     X("record", record, "telemetry of a source to a file") \
     X("import", import, "recordings of power, in any known format, into the store") \
     X("export", export, "series out of the store as CSV") \
-    X("sim", sim, "a power event on a simulated site, policies side by side")
+    X("sim", sim, "a power event on a simulated site, policies side by side") \
+    X("bench", bench, "what allocation by elasticity is worth, on measured jobs and on the published ones")
 
 /* clang-format on */
 

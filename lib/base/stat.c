@@ -70,3 +70,25 @@ double tw_stat_jain(const double *x, size_t n)
     }
     return squares > 0.0 ? sum * sum / ((double)n * squares) : (double)NAN;
 }
+
+static double rank_of(const double *x, size_t n, size_t i)
+{
+    double below = 0.0, same = 0.0;
+    for (size_t k = 0; k < n; k++) {
+        below += x[k] < x[i];
+        same += !(x[k] < x[i]) && !(x[k] > x[i]);
+    }
+    return below + 0.5 * (same + 1.0);
+}
+
+double tw_stat_rank_corr(const double *x, const double *y, size_t n)
+{
+    double mid = 0.5 * ((double)n + 1.0), xx = 0.0, yy = 0.0, xy = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        double a = rank_of(x, n, i) - mid, b = rank_of(y, n, i) - mid;
+        xx += a * a;
+        yy += b * b;
+        xy += a * b;
+    }
+    return xx > 0.0 && yy > 0.0 ? xy / sqrt(xx * yy) : (double)NAN;
+}

@@ -12,4 +12,7 @@ double tw_stat_quantile_sorted(const double *x, size_t n, double q); /* linear b
 /* Jain's fairness index, (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything. */
 double tw_stat_jain(const double *x, size_t n);
 
+/* Spearman's rank correlation, ties sharing their mean rank; NaN when n < 2 or one side is constant. O(n^2). */
+double tw_stat_rank_corr(const double *x, const double *y, size_t n);
+
 #endif

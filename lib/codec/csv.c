@@ -164,7 +164,7 @@ enum tw_err tw_csv_start(struct tw_csv *csv, const char *text, size_t n, const s
                          size_t n_names, const struct tw_csv_bounds bounds[TW_ROWS_SLOTS], size_t *ret_used,
                          struct tw_why *why)
 {
-    struct span name[TW_CSV_COLS], unit[TW_CSV_COLS];
+    struct span name[TW_CSV_COLS] = {{0}}, unit[TW_CSV_COLS] = {{0}};
     const struct tw_csv_name *taken[TW_CSV_COLS];
     memset(csv, 0, sizeof *csv);
     const char *p = text, *end = text + n;

@@ -3,7 +3,7 @@
 #include "codec/reject.h"
 
 const char *const tw_reject_text[TW_REJECT_COUNT] = {
-#define TW_REJECT_ROW(id, text) [TW_REJECT_##id] = text,
+#define TW_REJECT_ROW(id, text) [TW_REJECT_##id] = (text),
     TW_REJECT_MAP(TW_REJECT_ROW)
 #undef TW_REJECT_ROW
 };

@@ -386,12 +386,12 @@ enum tw_err tw_store_list(struct tw_store *store, tw_store_entry_fn fn, void *ct
     return err;
 }
 
-/* Room for a block on its way back. */
+/* Room for a block on its way back, all of it in one piece of memory. */
 struct unpacker {
     struct tw_series rows;
     float *column[64];
     size_t n_columns;
-    unsigned char *plain;
+    unsigned char *plain; /* the piece: the unpacked block, then time and columns */
 };
 
 static bool unpacker_init(struct unpacker *u, const char *channels)
@@ -399,24 +399,18 @@ static bool unpacker_init(struct unpacker *u, const char *channels)
     int ch[64];
     memset(u, 0, sizeof *u);
     u->n_columns = read_channels(channels, ch);
-    u->rows.time_us = malloc(BLOCK_ROWS * sizeof(int64_t));
-    u->plain = malloc(tw_segment_bytes(BLOCK_ROWS, u->n_columns));
-    bool ok = u->rows.time_us && u->plain;
-    for (size_t c = 0; ok && c < u->n_columns; c++) {
-        u->column[c] = malloc(BLOCK_ROWS * sizeof(float));
-        ok = u->column[c] != NULL;
-        if (ok && ch[c] >= 0)
-            u->rows.ch[ch[c]] = u->column[c];
+    size_t bytes = tw_segment_bytes(BLOCK_ROWS, u->n_columns); /* a multiple of 8 */
+    u->plain = malloc(2 * bytes);
+    if (!u->plain)
+        return false;
+    u->rows.time_us = (void *)(u->plain + bytes);
+    float *column = (void *)(u->rows.time_us + BLOCK_ROWS);
+    for (size_t c = 0; c < u->n_columns; c++, column += BLOCK_ROWS) {
+        u->column[c] = column;
+        if (ch[c] >= 0)
+            u->rows.ch[ch[c]] = column;
     }
-    return ok;
-}
-
-static void unpacker_done(struct unpacker *u)
-{
-    for (size_t c = 0; c < u->n_columns; c++)
-        free(u->column[c]);
-    free(u->rows.time_us);
-    free(u->plain);
+    return true;
 }
 
 static enum tw_err read_block(const struct tw_store *store, sqlite3_stmt *st, struct unpacker *u,
@@ -464,6 +458,6 @@ enum tw_err tw_store_read(struct tw_store *store, int64_t id, tw_store_rows_fn f
     if (!err && rc != SQLITE_DONE)
         err = fail_db(store, why);
     sqlite3_finalize(st);
-    unpacker_done(&u);
+    free(u.plain);
     return err;
 }

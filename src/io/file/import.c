@@ -119,6 +119,7 @@ static void too_long(struct job *job, const char *text, size_t n)
 {
     if (job->skip_line)
         return;
+    assert(job->started); /* a first line that long is no header */
     job->skip_line = true;
     job->reader.lines->line++;
     tw_reject_add(job->imp->rejected, memchr(text, '\0', n) ? TW_REJECT_NUL_BYTES : TW_REJECT_TOO_LONG,
@@ -387,6 +388,7 @@ static size_t settle_keys(struct job *job)
 
 static enum tw_err finish(struct job *job, struct tw_why *why)
 {
+    assert(job->reader.lines); /* there was text, so a codec was started */
     for (int i = 0; i < TW_REJECT_COUNT; i++) {
         const struct tw_reject_count *r = &job->reader.lines->rejected[i];
         if (r->count == 0)

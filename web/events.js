@@ -97,7 +97,8 @@ function describe(listed) {
 
 function drawList() {
   const recent = events.slice(-MAX_SHOWN).reverse();
-  const key = JSON.stringify(recent.map((e) => [e.id, e.state, e.cancelled]));
+  const canCancel = (ev) => !ev.cancelled && ["waiting", "ramp", "hold"].includes(ev.state);
+  const key = JSON.stringify(recent.map((ev) => [ev.id, canCancel(ev)])); // else only words change, and focus stays
   if (key !== drawn) {
     drawn = key;
     list.replaceChildren(...recent.map((ev) => {
@@ -107,8 +108,7 @@ function drawList() {
       name.className = "name";
       text.className = "note";
       li.append(name, text);
-      li.dataset.state = ev.state;
-      if (!ev.cancelled && ["waiting", "ramp", "hold"].includes(ev.state)) {
+      if (canCancel(ev)) {
         const b = document.createElement("button");
         b.type = "button";
         b.className = "quiet";

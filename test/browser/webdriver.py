@@ -78,8 +78,15 @@ class Browser:
     def find(self, css):
         return self._call("POST", "/element", {"using": "css selector", "value": css})[ELEMENT]
 
-    def click(self, css):
-        self._call("POST", f"/element/{self.find(css)}/click", {})
+    def click(self, css, tries=20):
+        """Click what css names now; the page may have drawn it anew between finding and clicking."""
+        try:
+            self._call("POST", f"/element/{self.find(css)}/click", {})
+        except RuntimeError as e:
+            if tries == 0 or "stale element" not in str(e):
+                raise
+            time.sleep(0.05)
+            self.click(css, tries - 1)
 
     def type(self, css, text):
         element = self.find(css)

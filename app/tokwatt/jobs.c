@@ -14,6 +14,7 @@
 
 #define FILE_MAX_BYTES ((size_t)4 << 30)
 #define NAMES_SHOWN 240
+#define TOPS_MAX 256 /* sets and boards that are compared; beyond that the warning is left out */
 
 enum { OPT_SETS = 2000, OPT_DROP, OPT_JOB, OPT_AGGREGATE };
 
@@ -188,20 +189,37 @@ static size_t arrays_bytes(const struct tw_points *p)
     return bytes;
 }
 
-/* Is the reference of job i the largest setting that its set was measured at? Jobs of one set stand together.
- */
-static bool below_others(const struct tw_points *p, size_t i)
+/* The largest setting of each set and board, for a warning where a job's own is smaller. */
+struct tops {
+    const struct tw_points_job *of[TOPS_MAX];
+    size_t n;
+};
+
+static bool same_board(const struct tw_points_job *a, const struct tw_points_job *b)
 {
-    const struct tw_points_job *j = &p->job[i];
-    for (size_t k = 0; k < p->n_jobs; k++)
-        if (strcmp(p->job[k].set, j->set) == 0 && strcmp(p->job[k].gpu, j->gpu) == 0 &&
-            p->job[k].point[0].setting > j->point[0].setting)
-            return *j->set != '\0';
-    return false;
+    return strcmp(a->set, b->set) == 0 && strcmp(a->gpu, b->gpu) == 0;
+}
+
+/* The job of its set and board with the largest setting; itself when the table is full or it has no set. */
+static const struct tw_points_job *top_of(struct tops *t, const struct tw_points_job *j, bool add)
+{
+    for (size_t k = 0; k < t->n; k++) {
+        if (!same_board(t->of[k], j))
+            continue;
+        if (add && j->point[0].setting > t->of[k]->point[0].setting)
+            t->of[k] = j;
+        return t->of[k];
+    }
+    if (add && t->n < TOPS_MAX && *j->set != '\0')
+        t->of[t->n++] = j;
+    return j;
 }
 
 static int choose(const struct jobs_choice *c, struct jobs *ret, struct tw_arena *a)
 {
+    struct tops tops = {.n = 0};
+    for (size_t i = 0; i < ret->points.n_jobs; i++)
+        (void)top_of(&tops, &ret->points.job[i], true);
     for (size_t i = 0; i < ret->points.n_jobs; i++) {
         const struct tw_points_job *j = &ret->points.job[i];
         bool by_name = c->only && listed(c->only, names_job, j);
@@ -209,7 +227,8 @@ static int choose(const struct jobs_choice *c, struct jobs *ret, struct tw_arena
             (c->drop && listed(c->drop, names_job, j)))
             continue;
         struct measured_job *m = &ret->job[ret->n++];
-        *m = (struct measured_job){.src = j, .below_others = below_others(&ret->points, i)};
+        *m = (struct measured_job){.src = j};
+        m->below_others = top_of(&tops, j, false)->point[0].setting > j->point[0].setting;
         prepare(m, a);
         if (by_name && m->reason)
             return tw_ui_error("%s:%u: job \"%s\": %s", c->path, j->line, j->job, m->reason);

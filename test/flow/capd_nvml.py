@@ -101,7 +101,7 @@ def test_r10_killed_client_and_lease_end(box):
     box.start()
     g, h = box.gpus
     c = box.client()
-    c.hold(g, lease=0.5)
+    c.hold(g, lease=2.0)
     c.hold(h, kind=FREE, lease=30.0)
     c.set(g, 600.0)
     c.set(h, 600.0)

@@ -194,7 +194,7 @@ static void test_close_of_a_sweep_restores(void **state)
 static void test_lost_lease_is_said_and_acquired_again(void **state)
 {
     (void)state;
-    struct tw_cap *cap = opened(",lease=300ms");
+    struct tw_cap *cap = opened(",lease=1s");
     double requested = 0.0, enforced = 0.0;
     assert_int_equal(tw_viacapd_cap.write(cap, uuid[4], 600.0, NULL), TW_OK);
     assert_true(comes_to(4, SAFE_W));

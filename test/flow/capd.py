@@ -719,7 +719,9 @@ def test_r13_one_capability_is_enough(box):
     """As under the unit: root with nothing but CAP_SYS_ADMIN in its bounding set."""
     if os.getuid() != 0:
         return "needs root"
-    box.start(wrap=["setpriv", "--bounding-set=-all,+sys_admin", "--no-new-privs"])
+    bounding = next(int(x.split()[1], 16) for x in open("/proc/self/status") if x.startswith("CapBnd"))
+    keep = ",+sys_admin" if bounding >> 21 & 1 else ""  # a container may lack even that
+    box.start(wrap=["setpriv", "--bounding-set=-all" + keep, "--no-new-privs"])
     c = box.client()
     c.hold(box.gpus[0])
     sure(c.set(box.gpus[0], 300.0).status == OK and c.ask("release", box.gpus[0]).status == OK)

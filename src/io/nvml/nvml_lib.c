@@ -109,7 +109,7 @@ static void *open_words(const char *words, struct nv_lib *lib)
 
 static enum tw_err find(const char *path, struct nv_lib *lib, struct tw_why *why)
 {
-    const char *env = getenv("TW_NVML_PATH");
+    const char *env = secure_getenv("TW_NVML_PATH"); /* not for whoever borrows a privilege */
     const char *given = *path ? path : env && *env ? env : NULL;
     if (given) {
         lib->handle = open_words(given, lib);

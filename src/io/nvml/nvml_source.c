@@ -60,6 +60,8 @@ struct slot {
 
     /* of its thread alone */
     struct nv_gpu gpu;
+    bool may_sleep;
+    int64_t sleep_look_us;
     int64_t retry_us, win_from_us, win_busy_us;
     unsigned win_calls;
 };
@@ -67,7 +69,7 @@ struct slot {
 struct site {
     struct nv_spec spec;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t go, tend, changed; /* wake the GPUs' threads; the driver's; whoever waits for them */
     unsigned refs;
     bool quit, up, driver_lost, want_release, released;
     bool attempted; /* opening the library was tried at least once */
@@ -91,14 +93,22 @@ struct tw_source {
 
 /* ---- waiting ---- */
 
-static void wait_us(struct site *s, int64_t us)
+static void wait_us(struct site *s, pthread_cond_t *cond, int64_t us)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     int64_t ns = (int64_t)t.tv_nsec + (us > 0 ? us : 0) * 1000;
     t.tv_sec += (time_t)(ns / 1000000000);
     t.tv_nsec = (long)(ns % 1000000000);
-    (void)pthread_cond_timedwait(&s->changed, &s->lock, &t);
+    (void)pthread_cond_timedwait(cond, &s->lock, &t);
+}
+
+/* Something that decides what threads do has changed. */
+static void tell_all(struct site *s)
+{
+    pthread_cond_broadcast(&s->go);
+    pthread_cond_broadcast(&s->tend);
+    pthread_cond_broadcast(&s->changed);
 }
 
 static int64_t as_us(double s)
@@ -120,6 +130,8 @@ static void leave(struct site *s)
     if (s->events)
         (void)s->lib.events_free(s->events);
     nv_lib_close(&s->lib);
+    pthread_cond_destroy(&s->go);
+    pthread_cond_destroy(&s->tend);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -224,10 +236,14 @@ static bool file_says(const struct slot *sl, const char *what, const char *word)
     return got && strcmp(text, word) == 0;
 }
 
-/* Asking a sleeping GPU would wake it. */
-static bool is_asleep(const struct slot *sl)
+/* Asking a sleeping GPU would wake it. Whether it may sleep at all is looked up once a second. */
+static bool is_asleep(struct slot *sl, int64_t now_us)
 {
-    return sl->named && file_says(sl, "control", "auto") && file_says(sl, "runtime_status", "suspended");
+    if (sl->sleep_look_us == 0 || now_us - sl->sleep_look_us >= 1000000) {
+        sl->may_sleep = file_says(sl, "control", "auto");
+        sl->sleep_look_us = now_us;
+    }
+    return sl->may_sleep && file_says(sl, "runtime_status", "suspended");
 }
 
 /* What a pass cost, and what period that allows. */
@@ -287,7 +303,7 @@ static void publish(struct slot *sl, int ret, struct nv_device *dev, uint64_t ge
     if (nv_driver_gone(ret) && generation == s->generation) {
         s->driver_lost = true;
         sl->retry_us = 0; /* the driver thread waits, not we */
-        pthread_cond_broadcast(&s->changed);
+        tell_all(s);
     }
 }
 
@@ -305,7 +321,7 @@ static void turn(struct slot *sl)
     sl->call_us = began_us;
     pthread_mutex_unlock(&s->lock);
 
-    bool asleep = dev && is_asleep(sl);
+    bool asleep = dev && is_asleep(sl, began_us);
     int ret = NV_OK;
     if (!asleep && !dev)
         ret = get_handle(sl, &lib, count, events, &dev);
@@ -332,10 +348,10 @@ static void *gpu_run(void *arg)
     while (!s->quit) {
         int64_t now_us = tw_boot_us();
         if (!s->up || s->want_release || s->driver_lost) {
-            wait_us(s, 10000000);
+            wait_us(s, &s->go, 10000000);
             next_us = 0;
         } else if (now_us < next_us) {
-            wait_us(s, next_us - now_us);
+            wait_us(s, &s->go, next_us - now_us);
         } else {
             turn(sl);
             next_us = now_us + (sl->lost ? sl->retry_us : sl->period_us);
@@ -403,7 +419,7 @@ static void try_open(struct site *s)
         s->up = true;
         s->driver_lost = false;
     }
-    pthread_cond_broadcast(&s->changed);
+    tell_all(s);
 }
 
 /* Stop using the library and give it back. False: a GPU's thread is still inside after the deadline. */
@@ -412,7 +428,7 @@ static bool stop_using(struct site *s)
     s->up = false;
     int64_t until_us = tw_boot_us() + as_us(s->spec.deadline_s);
     while (s->busy > 0 && tw_boot_us() < until_us)
-        wait_us(s, until_us - tw_boot_us());
+        wait_us(s, &s->changed, until_us - tw_boot_us());
     return s->busy == 0;
 }
 
@@ -477,7 +493,7 @@ static void do_release(struct site *s)
         s->up = was_up;
     }
     s->want_release = false;
-    pthread_cond_broadcast(&s->changed);
+    tell_all(s);
 }
 
 static void *driver_run(void *arg)
@@ -490,7 +506,7 @@ static void *driver_run(void *arg)
         if (s->want_release) {
             do_release(s);
         } else if (s->released) {
-            wait_us(s, 10000000);
+            wait_us(s, &s->tend, 10000000);
         } else if (s->up && s->driver_lost) {
             let_go(s, stop_using(s));
             next_us = now_us; /* at once: a reload may be over already */
@@ -498,9 +514,9 @@ static void *driver_run(void *arg)
             enough_slots(s);
             drain_events(s);
             if (!s->quit && !s->want_release && !s->driver_lost)
-                wait_us(s, TEND_US);
+                wait_us(s, &s->tend, TEND_US);
         } else if (now_us < next_us) {
-            wait_us(s, next_us - now_us);
+            wait_us(s, &s->tend, next_us - now_us);
         } else {
             try_open(s);
             retry_us = s->up ? as_us(s->spec.retry_s) : retry_us;
@@ -522,10 +538,10 @@ static void nvml_close(struct tw_source *src)
     struct site *s = src->site;
     pthread_mutex_lock(&s->lock);
     s->quit = true;
-    pthread_cond_broadcast(&s->changed);
+    tell_all(s);
     int64_t until_us = tw_boot_us() + as_us(s->spec.deadline_s);
     while (s->refs > 1 && tw_boot_us() < until_us)
-        wait_us(s, until_us - tw_boot_us());
+        wait_us(s, &s->changed, until_us - tw_boot_us());
     leave(s);
     free(src);
 }
@@ -540,6 +556,8 @@ static struct site *site_new(const struct nv_spec *spec)
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->go, &attr);
+    pthread_cond_init(&s->tend, &attr);
     pthread_cond_init(&s->changed, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&s->lock, NULL);
@@ -561,7 +579,7 @@ static enum tw_err first_look(struct site *s, struct tw_why *why)
 {
     int64_t until_us = tw_boot_us() + as_us(INIT_S);
     while (!s->attempted && tw_boot_us() < until_us)
-        wait_us(s, until_us - tw_boot_us());
+        wait_us(s, &s->changed, until_us - tw_boot_us());
     if (!s->attempted)
         return tw_fail(why, TW_EIO, "the NVIDIA driver has not answered nvmlInit for %g s", INIT_S);
     if (s->attempt != TW_OK) {
@@ -571,7 +589,7 @@ static enum tw_err first_look(struct site *s, struct tw_why *why)
     }
     until_us = tw_boot_us() + as_us(s->spec.deadline_s);
     while (!all_tried(s) && tw_boot_us() < until_us)
-        wait_us(s, until_us - tw_boot_us());
+        wait_us(s, &s->changed, until_us - tw_boot_us());
     return TW_OK;
 }
 
@@ -731,9 +749,9 @@ enum tw_err tw_nvml_release(struct tw_source *src, struct tw_why *why)
     pthread_mutex_lock(&s->lock);
     if (!s->released)
         s->want_release = true;
-    pthread_cond_broadcast(&s->changed);
+    tell_all(s);
     while (s->want_release)
-        wait_us(s, 1000000);
+        wait_us(s, &s->changed, 1000000);
     bool done = s->released;
     pthread_mutex_unlock(&s->lock);
     return done ? TW_OK
@@ -745,7 +763,7 @@ void tw_nvml_take(struct tw_source *src)
     struct site *s = src->site;
     pthread_mutex_lock(&s->lock);
     s->released = false;
-    pthread_cond_broadcast(&s->changed);
+    tell_all(s);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -16,7 +16,7 @@
 
 /* An address that nothing else takes: in the middle of user space with 47 bits and more, and outside what the
  * sanitizers claim. */
-#define SITE_ADDRESS ((void *)0x200000000000)
+#define SITE_ADDRESS ((void *)0x7e9000000000)
 #define SITE_MAGIC "tw-fake-nvml-1"
 #define ARENA_AT ((sizeof(struct fake_site) + 4095U) / 4096U * 4096U)
 #define SLICE_US 5000

@@ -6,10 +6,10 @@
  * after some time moves the plant on to the boot clock's now, under a robust lock in the file: a process that
  * is killed in the middle hurts nobody. Without a file the site is the process's own.
  *
- *   TW_FAKE_NVML         the file; made when it is not there. Made anew after a reboot.
+ *   TW_FAKE_NVML         the file; made when it is not there, and anew after a reboot
  *   TW_FAKE_NVML_CONF    for the one who makes it: "gpus=8,jobs=2,seed=1,noise=1"
- *   TW_FAKE_NVML_FAULTS  a text file of faults, looked at again whenever it changes (replace it by rename);
- *                        without the variable: the file's name with ".faults" after it
+ *   TW_FAKE_NVML_FAULTS  a text file of faults, read again when it changes (replace it by rename); without the
+ *                        variable it is the file's name with ".faults" after it
  *
  * A line of the fault file is WHICH WHAT [ARGUMENT...]; "#" begins a comment. WHICH is *, an index or a UUID.
  * Faults hold as long as their line stands; events happen once each time a changed file is read.

@@ -23,7 +23,11 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
     X("record", record, "telemetry of a source to a file") \
     X("import", import, "recordings of power, in any known format, into the store") \
     X("export", export, "series out of the store as CSV") \
+    X("event", event, "power events of a running daemon: add, list, show, cancel") \
+    X("status", status, "what holds now on the site of a running daemon") \
+    X("explain", explain, "why a GPU has the limit it has") \
     X("sim", sim, "a power event on a simulated site, policies side by side") \
+    X("demo", demo, "the whole system on a simulated site, with its page") \
     X("bench", bench, "what allocation by elasticity is worth, on measured jobs and on the published ones")
 
 /* clang-format on */

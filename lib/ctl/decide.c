@@ -156,6 +156,19 @@ static enum tw_reason reason_of(const struct tw_ctl *c, const struct tw_ctl_job 
     return c->conf.policy == TW_STEER_EQUAL || !known ? TW_REASON_EVENT_EQUAL : TW_REASON_EVENT_SHARE;
 }
 
+/* Do the jobs want less than the target, so that power lies under it whatever the limits are? */
+static bool is_free(const struct tw_ctl *c)
+{
+    double want = c->base_w;
+    for (size_t j = 0; j < c->n_job; j++) {
+        const struct tw_ctl_job *b = &c->job[j];
+        want += b->drawing == TW_JOB_STOPPED ? b->now_w : reference_w(b);
+    }
+    for (size_t k = c->n_member; k < c->n_gpu; k++)
+        want += fmax(0.0, c->ledger.line[c->member[k]].power_w);
+    return want < c->now->target_w;
+}
+
 /* The bias of what was expected goes into trim_w: at once between the end of a ramp and the hold, slowly in the
  * hold. */
 void tw_ctl_correct(struct tw_ctl *c)
@@ -164,6 +177,8 @@ void tw_ctl_correct(struct tw_ctl *c)
         return;
     double target = c->now->target_w, goal = c->conf.goal_frac * target;
     bool holds = c->state == TW_SITE_HOLD;
+    if (holds && is_free(c))
+        c->free_s = c->now_s;
     double miss = goal - tw_track_mean(&c->track, holds ? TW_TRACK_SHORT : 1);
     double most = (holds ? TRIM_ERR_FRAC : TRIM_MAX_FRAC) * target, gain = holds ? TRIM_GAIN : SETTLE_GAIN;
     c->trim_w =
@@ -203,10 +218,8 @@ static void decide_event(struct tw_ctl *c)
         double used = 0.0;
         for (size_t j = 0; j < c->n_job; j++)
             used += c->share_w[j];
-        if (draw > used) {
-            c->free_s = c->now_s;
+        if (draw > used)
             spread(c, draw - used);
-        }
         double limits = limits_of_shares(c);
         if (limits <= room)
             break;

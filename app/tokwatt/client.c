@@ -60,3 +60,9 @@ const char *client_str(const json_t *object, const char *key)
     const char *s = json_string_value(json_object_get(object, key));
     return s ? s : "";
 }
+
+const char *client_reason(const json_t *snap, const json_t *object)
+{
+    const char *name = client_str(object, "reason"), *text = client_str(json_object_get(snap, "reasons"), name);
+    return *text ? text : name;
+}

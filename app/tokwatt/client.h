@@ -15,5 +15,7 @@ int client_ask(const char *at, const char *method, const char *path, const json_
 /* Members of an object; NaN and "" for null, missing, or another type. */
 double client_num(const json_t *object, const char *key);
 const char *client_str(const json_t *object, const char *key);
+/* The words for the `reason` of a job or GPU of a snapshot. */
+const char *client_reason(const json_t *snap, const json_t *object);
 
 #endif

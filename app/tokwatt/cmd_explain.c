@@ -72,7 +72,7 @@ static void print(const json_t *snap, const json_t *gpu)
            client_str(gpu, "uuid"), client_str(gpu, "node"));
     printf("  draws %.0f W, limit asked for %.0f W, in force %.0f W\n", client_num(gpu, "power_w"),
            client_num(gpu, "cap_w"), client_num(gpu, "enforced_w"));
-    printf("  %s\n", client_str(gpu, "reason_text"));
+    printf("  %s\n", client_reason(snap, gpu));
     if (!job) {
         puts("  no job runs on it");
         return;

@@ -78,7 +78,7 @@ static void print(const json_t *s)
         printf("%-20.20s %5.0f %9.0f %9.0f %6.1f%% %7.2f  %s\n", client_str(job, "name"),
                client_num(job, "gpus"), client_num(job, "power_w"), client_num(job, "cap_w"),
                100.0 * client_num(job, "throughput") / client_num(job, "t0"), client_num(job, "pfi"),
-               client_str(job, "reason_text"));
+               client_reason(s, job));
     }
 }
 

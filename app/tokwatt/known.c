@@ -2,7 +2,6 @@
 /* Known jobs: who is on which board, of which kind and which model. */
 #include "tokwatt/known.h"
 
-#include "base/stat.h"
 #include "tokwatt/cmd.h"
 #include "tokwatt/ui.h"
 
@@ -115,21 +114,15 @@ static double limit_of(const struct jobs *all, const struct tw_points_job *j)
 /* --- noise -------------------------------------------------------------------------------------------------
  */
 
-/* What a set's throughput scatters by: the median over the jobs on a board of their error against the nearest
- * concave curve, and at least the published run-to-run deviation. scratch [n] */
-static double noise_on(const struct known *k, uint32_t board, double *scratch)
+/* What a job's throughput scatters by: its error against the nearest concave curve, and at least the published
+ * run-to-run deviation. From its own points alone: an estimate shared by a board would carry a left-out job to
+ * the others. */
+static double noise_of(const struct measured_job *m)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < k->n; i++) {
-        const struct measured_job *m = k->of[i];
-        if (k->job[i].board != board || m->n < 4)
-            continue;
-        struct tw_fit f = tw_fit_concave(m->x, m->t, m->n);
-        if (f.points > f.params + 1)
-            scratch[n++] = f.rmse * sqrt((double)f.points / (double)(f.points - f.params));
-    }
-    tw_stat_sort(scratch, n);
-    return n ? fmax(tw_stat_quantile_sorted(scratch, n, 0.5), TW_RUN_SD_THROUGHPUT) : TW_RUN_SD_THROUGHPUT;
+    struct tw_fit f = tw_fit_concave(m->x, m->t, m->n);
+    if (f.points < f.params + 2)
+        return TW_RUN_SD_THROUGHPUT;
+    return fmax(f.rmse * sqrt((double)f.points / (double)(f.points - f.params)), TW_RUN_SD_THROUGHPUT);
 }
 
 /* --- reading -----------------------------------------------------------------------------------------------
@@ -146,7 +139,7 @@ static uint32_t number(const struct known *k, size_t i,
     return (*next)++;
 }
 
-static void fill(struct known *k, const struct tw_prior_hyper *hyper, double *scratch)
+static void fill(struct known *k, const struct tw_prior_hyper *hyper)
 {
     const size_t stride = sizeof *k->job;
     for (size_t i = 0; i < k->jobs.n; i++) {
@@ -162,12 +155,8 @@ static void fill(struct known *k, const struct tw_prior_hyper *hyper, double *sc
         j->kind = number(k, at, same_kind, &k->job[0].kind, stride, &k->kinds);
         j->model = number(k, at, same_model, &k->job[0].model, stride, &k->models);
     }
-    for (uint32_t board = 0; board < k->boards; board++) {
-        double noise = noise_on(k, board, scratch);
-        for (size_t i = 0; i < k->n; i++)
-            if (k->job[i].board == board)
-                k->job[i].noise_frac = noise;
-    }
+    for (size_t i = 0; i < k->n; i++)
+        k->job[i].noise_frac = noise_of(k->of[i]);
     for (size_t i = 0; i < k->n; i++)
         tw_prior_digest(hyper, &k->job[i], &k->digest[i]);
 }
@@ -182,7 +171,7 @@ int known_read(const struct jobs_choice *choice, const struct tw_prior_hyper *hy
     if (n > KNOWN_MAX)
         return tw_ui_error("%s: %zu jobs, at most %d are learnt from", choice->path, n, KNOWN_MAX);
     size_t bytes = tw_arena_need(n, sizeof *ret->job) + tw_arena_need(n, sizeof *ret->of) +
-                   tw_arena_need(n, sizeof *ret->digest) + tw_arena_need(n, sizeof(double)) + TW_ARENA_ALIGN;
+                   tw_arena_need(n, sizeof *ret->digest) + TW_ARENA_ALIGN;
     struct tw_arena a;
     ret->memory = malloc(bytes);
     if (!ret->memory)
@@ -191,7 +180,7 @@ int known_read(const struct jobs_choice *choice, const struct tw_prior_hyper *hy
     ret->job = TW_ARENA_ARRAY(&a, struct tw_prior_job, n);
     ret->of = tw_arena_alloc(&a, n, sizeof *ret->of);
     ret->digest = TW_ARENA_ARRAY(&a, struct tw_prior_digest, n);
-    fill(ret, hyper, TW_ARENA_ARRAY(&a, double, n));
+    fill(ret, hyper);
     if (ret->boards > TW_PRIOR_GROUPS || ret->kinds > TW_PRIOR_GROUPS)
         return tw_ui_error("%s: %u boards and %u kinds, at most %d of each are learnt from", choice->path,
                            ret->boards, ret->kinds, TW_PRIOR_GROUPS);

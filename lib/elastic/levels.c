@@ -43,7 +43,7 @@ void tw_levels_of(const struct tw_known *telemetry, const struct tw_prior_job *j
         double cut =
             tw_known_probe(&k, plan->low[p], plan->high[p], plan->step, depth, share, &ret->probe_gain[p]);
         read_at(truth, 1.0 - cut, rng, &x, &t);
-        (void)tw_known_add(&k, x, t, job->noise_frac);
+        (void)tw_known_add(&k, x, t, TW_RUN_SD_THROUGHPUT);
         paid += share * (1.0 - tw_measured_value(truth, 1.0 - cut));
         ret->probe_cut[p] = cut;
         ret->known[TW_LEVEL_PROBE1 + p] = k;

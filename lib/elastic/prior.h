@@ -31,7 +31,8 @@
 
 #define TW_PRIOR_KNOTS 9   /* cuts at which the terms shared between jobs are kept */
 #define TW_PRIOR_GROUPS 64 /* boards, and kinds, at most */
-#define TW_KNOWN_CUTS 38   /* cuts at which a job's own posterior is kept: TW_KNOWN_STEP, 2 TW_KNOWN_STEP, ... \
+#define TW_KNOWN_CUTS                                                                                          \
+    38                     /* cuts at which a job's own posterior is kept: TW_KNOWN_STEP, 2 TW_KNOWN_STEP, ... \
                             */
 #define TW_KNOWN_STEP 0.02 /* so down to a cut of 0.76; deeper points are left out */
 #define TW_PRIOR_LEAST_CUT 0.02 /* shallower points say nothing but noise */

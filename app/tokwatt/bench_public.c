@@ -793,29 +793,32 @@ int bench_public_page(const struct bench_public *given)
     args.leave_job = false;
     int rc = bench_open(&b, &args);
     if (rc == TW_EXIT_OK) {
-        printf("# Allocation\n\nMade by `tokwatt bench allocation --markdown --drop %s`; do not edit.\n\n"
-               "## On measured jobs\n\n"
-               "Throughput kept (%%, mean over jobs) when total power is cut, read off the measured points of "
-               "public sweeps, "
-               "straight between them, whatever a policy believed; then the share of the gap between `equal` "
-               "and `oracle` that "
-               "each level of knowledge recovers. Empty: equal and oracle differ by less than %.1f point, so "
-               "on that fleet there "
-               "is nothing to win, or the rule does not apply (the paper's `pfi` divides by throughput, and "
-               "units differ between "
-               "sets). Every job is scaled to P_0 = T_0 = 1 except in the last rows. `curve` knows all points "
-               "of the job; the "
-               "other levels learn from jobs of other models only. Probes are paid for: %g s each against one "
-               "event of %g s. The last "
-               "three columns add the published run-to-run noise (0.4 %% of power, 0.5 %% of throughput) to "
-               "whatever is measured: "
-               "median and 5-95 %% over %zu seeds.\n\n"
-               "The numbers of the prior were chosen on zeus_*, ada_* and stage_* alone (bench/levels_tune.c); "
-               "rows of those "
-               "sets are therefore not a test of it, those of emerald, perseus_* and gridpilot_v100 are. A "
-               "noisy oracle also profits from noise "
-               "that no policy can know.\n\n",
-               args.drop ? args.drop : "''", 100.0 * LITTLE_TO_WIN, args.probe_s, args.event_s, args.seeds);
+        printf(
+            "# Allocation\n\nMade by `tokwatt bench allocation --markdown --drop %s`; do not edit.\n\n"
+            "## On measured jobs\n\n"
+            "Throughput kept (%%, mean over jobs) when total power is cut, read off the measured points of "
+            "public sweeps, "
+            "straight between them, whatever a policy believed; then the share of the gap between `equal` "
+            "and `oracle` that "
+            "each level of knowledge recovers. Empty: equal and oracle differ by less than %.1f point, so "
+            "on that fleet there "
+            "is nothing to win, or the rule does not apply (the paper's `pfi` divides by throughput, and "
+            "units differ between "
+            "sets). Every job is scaled to P_0 = T_0 = 1 except in the last rows. `curve` knows all points "
+            "of the job; the "
+            "other levels learn from jobs of other models only. Probes are paid for: %g s each against one "
+            "event of %g s. The last "
+            "three columns add the published run-to-run noise (0.4 %% of power, 0.5 %% of throughput) to "
+            "whatever is measured: "
+            "median and 5-95 %% over %zu seeds.\n\n"
+            "The numbers of the prior were chosen on zeus_*, ada_* and stage_* alone (bench/levels_tune.c), so "
+            "the "
+            "rows of those sets are no test of them. The form of the model (a job differs from its board by a "
+            "factor in slowdown) was settled by its physics, but with the rows of emerald and perseus_* in "
+            "sight: "
+            "they are no blind test of the form. A noisy oracle also profits from noise that no policy can "
+            "know.\n\n",
+            args.drop ? args.drop : "''", 100.0 * LITTLE_TO_WIN, args.probe_s, args.event_s, args.seeds);
         rc = page_fleets(&b, &args, miss, &n_miss);
     }
     if (rc == TW_EXIT_OK) {
@@ -825,11 +828,13 @@ int bench_public_page(const struct bench_public *given)
         if (n_miss == 0)
             puts("Nothing.");
         else
-            puts("\nWhy: a split ends where measured curves bend, and straight lines between five or six "
-                 "measured caps bend "
-                 "only at those caps. One or two shallow probes leave the place of the bend to the prior, "
-                 "which has three other "
-                 "jobs of the board to learn it from. The loss itself is known well by then (below).");
+            puts("\nWhy: a split goes where curves bend, and straight lines between five or six measured caps "
+                 "bend only at "
+                 "those caps, where only the points themselves tell. After two shallow probes the loss is "
+                 "known well "
+                 "(below), the depth of the bend is still what three other jobs of the board say of it. The "
+                 "second "
+                 "probe, at 20-25 %, also costs about a tenth of a point.");
         puts("\n### Error of the loss\n\nMean error of the expected loss at a cut, rank correlation over jobs, "
              "and how many "
              "measured losses lie in the 90 % interval (nominal: 0.90; run-to-run noise included). `model`: no "

@@ -15,12 +15,49 @@ static char program[64] = "tokwatt";
 static int64_t progress_next_us;
 static bool progress_shown;
 
+/* argp and getopt say what is wrong in two or three lines, and exit from inside. While they parse, `stderr` is
+ * a buffer; what it holds is made one line when parsing returns or the process exits. */
+static FILE *real_stderr;
+static char *usage_text;
+static size_t usage_size;
+
+static void usage_flush(void)
+{
+    if (!real_stderr)
+        return;
+    (void)fclose(stderr);
+    stderr = real_stderr;
+    real_stderr = NULL;
+    size_t n = strlen(usage_text);
+    while (n > 0 && usage_text[n - 1] == '\n')
+        usage_text[--n] = '\0';
+    for (char *p = usage_text; *p; p++) {
+        if (*p == '\n')
+            (void)fputs("; ", stderr);
+        else
+            (void)fputc((unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p, stderr);
+    }
+    if (n > 0)
+        (void)fputc('\n', stderr);
+    free(usage_text);
+    usage_text = NULL;
+}
+
 int tw_ui_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     argp_err_exit_status = TW_EXIT_USAGE;
     (void)snprintf(program, sizeof program, "tokwatt %s", argv[0]);
     argv[0] = program; /* argp prints argv[0]; program_invocation_short_name would drop the verb */
-    return argp_parse(argp, argc, argv, 0, NULL, input) == 0 ? 0 : TW_EXIT_USAGE;
+    static bool registered;
+    FILE *buffer = registered || atexit(usage_flush) == 0 ? open_memstream(&usage_text, &usage_size) : NULL;
+    registered = true;
+    if (buffer) {
+        real_stderr = stderr;
+        stderr = buffer;
+    }
+    int rc = argp_parse(argp, argc, argv, 0, NULL, input);
+    usage_flush();
+    return rc == 0 ? 0 : TW_EXIT_USAGE;
 }
 
 static void TW_PRINTF(2, 0) say(const char *lead, const char *fmt, va_list ap)

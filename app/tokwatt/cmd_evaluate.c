@@ -206,14 +206,14 @@ static enum tw_err score(const struct work *w, const struct tw_model *m, struct 
     tw_scorer_init(&s.some, ds->step_s, w->windows, (unsigned char *)errors + scorer);
     tw_served(m, ds, TW_PART_TEST, true, &w->par, mem, take, &s);
     struct tw_score part;
-    for (size_t i = 0; i < TW_TARGET_COUNT; i++) {
+    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
         tw_scorer_result(&s.all, i, &r->score[i]);
         tw_scorer_result(&s.some, i, &part);
         r->served_w[i] = part.mae_w;
     }
     tw_scorer_init(&s.all, ds->step_s, w->windows, errors);
     tw_windowed(m, ds, TW_PART_TEST, tw_input_steps(WINDOWED_S, ds->step_s), w->stride, &w->par, mem, take, &s);
-    for (size_t i = 0; i < TW_TARGET_COUNT; i++) {
+    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
         tw_scorer_result(&s.all, i, &part);
         r->windowed_w[i] = part.mae_w;
     }
@@ -484,7 +484,7 @@ static void print_set(const struct work *w, const struct result *res)
             (void)snprintf(tail, sizeof tail,
                            r->ops->trained ? "  %zu parameters, trained %.0f s, step %.2f us" : "", r->params,
                            r->train_s, r->step_us);
-            print_row(name, mean, res, tail);
+            print_row(name, mean, res, r->ops->trained ? tail : "");
         }
         if (!a->model[m]->trained || a->seeds < 2)
             continue;
@@ -587,8 +587,10 @@ int cmd_evaluate(int argc, char **argv)
     struct tw_pool *pool = NULL;
     struct tw_why why = {""};
     struct job *job = calloc(a.n_set, sizeof *job);
-    if (!job || tw_pool_new((unsigned)a.threads, &pool, &why) != TW_OK)
-        status = tw_ui_error("%s", job ? why.text : "out of memory");
+    if (!job)
+        return tw_ui_error("out of memory");
+    if (tw_pool_new((unsigned)a.threads, &pool, &why) != TW_OK)
+        status = tw_ui_error("%s", why.text);
     if (status == TW_EXIT_OK)
         status = load_all(&a, job);
     if (status == TW_EXIT_OK) {
@@ -597,7 +599,7 @@ int cmd_evaluate(int argc, char **argv)
     }
     if (status == TW_EXIT_OK && a.json)
         status = write_json(&a, job);
-    for (size_t i = 0; job && i < a.n_set; i++) {
+    for (size_t i = 0; i < a.n_set; i++) {
         free(job[i].res.row);
         data_free(job[i].d);
     }

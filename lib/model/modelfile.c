@@ -31,6 +31,7 @@ static size_t arrays_of(const struct tw_model *m, float *data, struct array ret[
 {
     const size_t h = m->gru.hidden, x = m->gru.n_in, o = m->gru.n_out;
     size_t n = 0;
+    memset(ret, 0, MOST_ARRAYS * sizeof *ret);
     if (m->ops == &tw_model_gru) {
         const struct array a[] = {
             {"gru.weight_ih_l0", 3 * h, x, NULL}, {"gru.weight_hh_l0", 3 * h, h, NULL},

@@ -231,7 +231,7 @@ static void validate(const struct tw_trainer *tr, const struct tw_model *m, cons
     struct check c;
     tw_scorer_init(&c.scorer, tr->ds->step_s, tr->windows, tr->score_mem);
     tw_served(m, tr->ds, TW_PART_VAL, false, par, tr->served, score_window, &c);
-    for (size_t i = 0; i < TW_TARGET_COUNT; i++) {
+    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
         struct tw_score s;
         tw_scorer_result(&c.scorer, i, &s);
         ret_mae[i] = s.mae_w;

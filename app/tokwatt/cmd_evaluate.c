@@ -481,8 +481,7 @@ static void print_set(const struct work *w, const struct result *res)
                 mean[t] = r->score[t].mae_w;
             (void)snprintf(name, sizeof name, r->seed ? "%s, seed %lld" : "%s", r->ops->name,
                            (long long)r->seed);
-            (void)snprintf(tail, sizeof tail,
-                           r->ops->trained ? "  %zu parameters, trained %.0f s, step %.2f us" : "", r->params,
+            (void)snprintf(tail, sizeof tail, "  %zu parameters, trained %.0f s, step %.2f us", r->params,
                            r->train_s, r->step_us);
             print_row(name, mean, res, r->ops->trained ? tail : "");
         }

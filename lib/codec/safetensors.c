@@ -197,7 +197,7 @@ static enum tw_err tensor(struct reader *r, const char *name)
     if (!next_is(r, '{'))
         return bad(r, "{");
     do {
-        const char *key = NULL, *type = NULL;
+        const char *key = "", *type = "";
         enum tw_err err = string(r, &key);
         if (err == TW_OK && !next_is(r, ':'))
             err = bad(r, ":");

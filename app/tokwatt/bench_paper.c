@@ -182,13 +182,19 @@ static void show_claim(const struct run *r)
            g->low <= PUBLISHED_GAIN && PUBLISHED_GAIN <= g->high ? "inside" : "outside");
 }
 
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static void show_setup(const struct run *r)
 {
     printf("25 H200 groups, %u draws of what is not published, %u workloads of %u jobs; production mix with "
            "%.1f %% "
            "pretraining (%s).\n",
            r->args->draws, r->setup.workloads, r->setup.jobs, 100.0 * r->setup.pretraining_frac,
-           r->mix_read ? r->args->mix_file : "share of run time on the Kalos cluster, embedded");
+           r->mix_read ? file_name(r->args->mix_file) : "share of run time on the Kalos cluster, embedded");
     printf("Predicted PFI: rank correlation %.3f, RMSE %.3f (published 0.489 and 0.241). In %.0f of 25 groups "
            "(median) PFI and "
            "its value at deep caps could not both be met.\n",
@@ -349,19 +355,23 @@ int bench_paper_run(const struct bench_paper *args, enum bench_form form)
     r.scratch = calloc(args->draws, sizeof *r.scratch);
     r.err = calloc(r.batch, sizeof *r.err);
     r.why = calloc(r.batch, sizeof *r.why);
-    int rc = r.memory && r.draw && r.scratch && r.err && r.why
-                 ? run_draws(&r, &par)
-                 : tw_ui_error("not enough memory for %u draws", args->draws);
-    tw_pool_free(pool);
-    if (rc == TW_EXIT_OK) {
-        summarise(&r);
-        if (form == BENCH_JSON)
-            rc = show_json(&r);
-        else if (form == BENCH_PAGE)
-            show_page(&r);
-        else
-            show_text(&r);
+    int rc = TW_EXIT_USAGE;
+    if (!r.memory || !r.draw || !r.scratch || !r.err || !r.why) {
+        (void)tw_ui_error("not enough memory for %u draws", args->draws);
+        goto out;
     }
+    rc = run_draws(&r, &par);
+    if (rc != TW_EXIT_OK)
+        goto out;
+    summarise(&r);
+    if (form == BENCH_JSON)
+        rc = show_json(&r);
+    else if (form == BENCH_PAGE)
+        show_page(&r);
+    else
+        show_text(&r);
+out:
+    tw_pool_free(pool);
     free(r.memory);
     free(r.draw);
     free(r.scratch);

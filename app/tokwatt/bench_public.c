@@ -217,7 +217,9 @@ static int know_from(struct bench *b, size_t first, bool *done)
 static int know_all(struct bench *b)
 {
     bool *done = calloc(b->n + 1, sizeof *done);
-    int rc = done ? TW_EXIT_OK : tw_ui_error("not enough memory for %zu jobs", b->n);
+    int rc = TW_EXIT_OK;
+    if (!done)
+        return tw_ui_error("not enough memory for %zu jobs", b->n);
     b->alone = 0;
     for (size_t i = 0; i < b->n && rc == TW_EXIT_OK; i++) {
         tw_ui_progress((double)i / (double)b->n, "learning from the others");

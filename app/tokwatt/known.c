@@ -170,7 +170,7 @@ int known_read(const struct jobs_choice *choice, const struct tw_prior_hyper *hy
     size_t n = ret->jobs.n;
     if (n > KNOWN_MAX)
         return tw_ui_error("%s: %zu jobs, at most %d are learnt from", choice->path, n, KNOWN_MAX);
-    size_t bytes = tw_arena_need(n, sizeof *ret->job) + tw_arena_need(n, sizeof *ret->of) +
+    size_t bytes = tw_arena_need(n, sizeof *ret->job) + tw_arena_need(n, sizeof(void *)) +
                    tw_arena_need(n, sizeof *ret->digest) + TW_ARENA_ALIGN;
     struct tw_arena a;
     ret->memory = malloc(bytes);
@@ -178,7 +178,7 @@ int known_read(const struct jobs_choice *choice, const struct tw_prior_hyper *hy
         return tw_ui_error("%s: not enough memory for %zu jobs", choice->path, n);
     tw_arena_init(&a, ret->memory, bytes);
     ret->job = TW_ARENA_ARRAY(&a, struct tw_prior_job, n);
-    ret->of = tw_arena_alloc(&a, n, sizeof *ret->of);
+    ret->of = tw_arena_alloc(&a, n, sizeof(void *));
     ret->digest = TW_ARENA_ARRAY(&a, struct tw_prior_digest, n);
     fill(ret, hyper);
     if (ret->boards > TW_PRIOR_GROUPS || ret->kinds > TW_PRIOR_GROUPS)

@@ -434,7 +434,7 @@ enum tw_err tw_paper_draw(const struct tw_paper_setup *s, unsigned draw, struct 
     struct fleet f = {.n = s->jobs};
     struct instance *in = TW_ARENA_ARRAY(arena, struct instance, G);
     f.job = TW_ARENA_ARRAY(arena, struct tw_alloc_job, f.n);
-    f.of = tw_arena_alloc(arena, f.n, sizeof *f.of);
+    f.of = tw_arena_alloc(arena, f.n, sizeof(void *));
     f.cap_w = TW_ARENA_ARRAY(arena, double, f.n);
     f.floor_w = TW_ARENA_ARRAY(arena, double, f.n);
     f.ceiling_w = TW_ARENA_ARRAY(arena, double, f.n);

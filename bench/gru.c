@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_gru [--threads N] [--isa NAME]: time of a GRU training step and of a stateful step, beside their
- * floors.
+/* bench_gru [--threads N] [--isa NAME] [--blas LIBRARY]: time of a GRU training step and of a stateful step,
+ * beside their floors.
  *
  * Training: hidden 64, look-back 60, batch 256, 6 inputs, Adam, one output at the last step (the shape that
  * others were measured with), and with the whole head (42 outputs) at every step. Floor: floating-point
  * operations of the matrix products over the best sgemm rate that this run measures on as many threads, our own
- * kernel's or OpenBLAS's when libopenblas can be opened. Times are medians. */
+ * kernel's or OpenBLAS's when it can be opened (libopenblas.so.0, or what --blas names). Times are medians, and
+ * the fastest for machines that others use.
+ *
+ * Stateful step: inputs, cell and the head of 42 outputs, for n GPUs, hot. */
 #include "base/rng.h"
+#include "model/model.h"
 #include "nn/adamw.h"
 #include "nn/gru.h"
 #include "sys/clock.h"
@@ -22,6 +26,7 @@
 enum { HIDDEN = 64, STEPS = 60, BATCH = 256, INPUTS = 6, SHARDS = 8, ROUNDS = 41, SIDE = 1536 };
 
 static const struct tw_kern *kern;
+static const char *blas_library = "libopenblas.so.0";
 
 static void *need(size_t bytes)
 {
@@ -54,8 +59,10 @@ static void fill(float *p, size_t n, struct tw_rng *rng)
 
 /* ---- the floor: best sgemm, one square product a thread ---- */
 
-typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
-                         float *, int);
+/* Lengths are 32 or 64 bits wide by the build of the library; 64-bit arguments serve both on x86-64 and arm64.
+ */
+typedef void (*sgemm_fn)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *,
+                         int64_t, float, float *, int64_t);
 
 struct product {
     float *a, *b, *c;
@@ -98,7 +105,7 @@ static double rate(const struct tw_par *par, struct product *p, sgemm_fn blas, u
     return best;
 }
 
-static double floor_rate(const struct tw_par *par, unsigned threads, const char **ret_whose)
+static double floor_rate(const struct tw_par *par, unsigned threads)
 {
     struct tw_rng rng;
     tw_rng_init(&rng, 1, 0);
@@ -111,12 +118,17 @@ static double floor_rate(const struct tw_par *par, unsigned threads, const char 
         fill(p[i].b, (size_t)SIDE * SIDE, &rng);
     }
     double own = rate(par, p, NULL, threads), blas = 0.0;
-    void *lib = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    void *lib = dlopen(blas_library, RTLD_NOW | RTLD_LOCAL);
     if (lib) {
         sgemm_fn fn = NULL;
         void (*set)(int) = NULL;
-        *(void **)&fn = dlsym(lib, "cblas_sgemm");
-        *(void **)&set = dlsym(lib, "openblas_set_num_threads");
+        static const char *const product_names[] = {"cblas_sgemm", "cblas_sgemm64_", "scipy_cblas_sgemm64_"};
+        static const char *const thread_names[] = {"openblas_set_num_threads", "openblas_set_num_threads64_",
+                                                   "scipy_openblas_set_num_threads64_"};
+        for (size_t i = 0; i < 3 && !fn; i++) {
+            *(void **)&fn = dlsym(lib, product_names[i]);
+            *(void **)&set = dlsym(lib, thread_names[i]);
+        }
         if (set)
             set(1); /* one product a thread */
         if (fn)
@@ -127,14 +139,13 @@ static double floor_rate(const struct tw_par *par, unsigned threads, const char 
     if (blas > 0.0)
         printf("%.1f\n", blas / 1e9);
     else
-        printf("not here (libopenblas.so.0)\n");
+        printf("not here (%s)\n", blas_library);
     for (unsigned i = 0; i < threads; i++) {
         free(p[i].a);
         free(p[i].b);
         free(p[i].c);
     }
     free(p);
-    *ret_whose = own >= blas ? "own" : "OpenBLAS";
     return fmax(own, blas);
 }
 
@@ -207,12 +218,47 @@ static void train(const struct tw_par *par, unsigned threads, size_t n_out, size
     double flops = tw_gru_pass_flops(s, STEPS, BATCH, first_scored), floor_ms = flops / sgemm * 1e3;
     double med = median(ms, ROUNDS);
     printf("  training step, %zu output%s at %s: %.2f ms (fastest %.2f) on %u thread%s; floor %.2f ms "
-           "(%.0f MFLOP); %.2f x the floor\n",
+           "(%.0f MFLOP); %.2f x the floor, fastest %.2f x\n",
            n_out, n_out > 1 ? "s" : "", first_scored ? "the last step" : "every step", med, ms[0], threads,
-           threads > 1 ? "s" : "", floor_ms, flops / 1e6, med / floor_ms);
+           threads > 1 ? "s" : "", floor_ms, flops / 1e6, med / floor_ms, ms[0] / floor_ms);
     for (unsigned i = 0; i < SHARDS; i++)
         free(mem[i]);
     free(param), free(turned), free(m), free(v), free(level), free(weight), free(b.grad), free(b.loss);
+}
+
+/* ---- serving ---- */
+
+static void serve(const struct tw_par *par, unsigned threads, size_t n, double sgemm)
+{
+    struct tw_model m;
+    struct tw_rng rng;
+    tw_rng_init(&rng, 1, 0);
+    tw_model_init(&m, &tw_model_gru, kern, 1.0, (struct tw_scaler){300.0, 100.0}, HIDDEN);
+    m.n_param = tw_model_n_param(&m);
+    float *param = need(m.n_param * sizeof *param);
+    tw_gru_init(&m.gru, &rng, param);
+    m.param = param;
+    void *state = need(tw_model_state_bytes(&m, n));
+    float *x = need(n * sizeof *x), *out = need(n * TW_OUTPUTS * sizeof *out);
+    tw_model_reset(&m, n, state);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(300.0 + 50.0 * tw_rng_normal(&rng));
+    const size_t each = n < 100 ? 2000 : n < 10000 ? 50 : 1;
+    double us[ROUNDS];
+    for (size_t round = 0; round < ROUNDS; round++) {
+        int64_t t0 = tw_boot_us();
+        for (size_t i = 0; i < each; i++)
+            tw_model_step(&m, n, state, x, out, par);
+        us[round] = (double)(tw_boot_us() - t0) / (double)each;
+    }
+    const double flops = 2.0 * (double)n * (3.0 * HIDDEN * (HIDDEN + INPUTS) + TW_OUTPUTS * (HIDDEN + INPUTS));
+    const double med = median(us, ROUNDS), floor_us = flops / sgemm * 1e6;
+    printf("  stateful step of %zu GPU%s: %.2f us (fastest %.2f) on %u thread%s; %.2f x (fastest %.2f x) the "
+           "floor of %.2f us (%.1f MFLOP); state %zu "
+           "bytes a GPU\n",
+           n, n > 1 ? "s" : "", med, us[0], threads, threads > 1 ? "s" : "", med / floor_us, us[0] / floor_us,
+           floor_us, flops / 1e6, tw_model_state_bytes(&m, n) / n);
+    free(param), free(state), free(x), free(out);
 }
 
 int main(int argc, char **argv)
@@ -224,6 +270,8 @@ int main(int argc, char **argv)
             most = (unsigned)strtoul(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--isa") == 0)
             kern = tw_kern_find(argv[i + 1]);
+        if (strcmp(argv[i], "--blas") == 0)
+            blas_library = argv[i + 1];
     }
     if (!kern || most < 1 || most > 64) {
         (void)fprintf(stderr, "bench_gru: no such instruction set here, or threads not in 1..64\n");
@@ -241,10 +289,12 @@ int main(int argc, char **argv)
             return 2;
         }
         struct tw_par par = tw_pool_par(pool);
-        const char *whose = "";
-        double sgemm = floor_rate(&par, threads, &whose);
+        double sgemm = floor_rate(&par, threads);
         train(&par, threads, 1, STEPS - 1, sgemm);
-        train(&par, threads, 42, 0, sgemm);
+        train(&par, threads, TW_OUTPUTS, 0, sgemm);
+        static const size_t gpus[] = {1, 8, 1000, 100000};
+        for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+            serve(&par, threads, gpus[i], sgemm);
         tw_pool_free(pool);
     }
     return 0;

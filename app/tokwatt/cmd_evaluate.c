@@ -472,7 +472,7 @@ static void print_set(const struct work *w, const struct result *res)
     printf("  skill of mean 30, 60\n");
     for (size_t m = 0; m < a->n_model; m++) {
         double mean[TW_TARGET_COUNT], std[TW_TARGET_COUNT];
-        char name[64], tail[96];
+        char name[64], tail[800];
         for (size_t i = 0; i < res->n_row; i++) {
             const struct row *r = &res->row[i];
             if (r->ops != a->model[m])

@@ -274,7 +274,7 @@ static enum tw_err load(struct loader *l, const char *path, const char *set, str
     if (d->ds.n == 0)
         return tw_fail(why, TW_ENODATA, "set \"%s\": no file of %s could be read%s%s", set, l->folder,
                        d->left_out ? ": " : "", d->left_out ? d->left_why.text : "");
-    const char **split = calloc(d->ds.n, sizeof *split);
+    const char **split = l->split ? calloc(d->ds.n, sizeof *split) : NULL;
     if (!split)
         return tw_fail(why, TW_ENOMEM, "out of memory");
     for (size_t i = 0; i < d->ds.n; i++)

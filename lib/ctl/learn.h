@@ -48,7 +48,7 @@ struct tw_learn_second {
 struct tw_learn {
     struct tw_learn_second second[TW_LEARN_WINDOW]; /* a ring */
     unsigned n, next;
-    double most; /* highest rate seen */
+    double most;       /* highest rate seen */
     unsigned still_s;  /* seconds without progress up to now */
     double p0_w, t0;   /* NaN until known */
     double sd_x, sd_t; /* of the reference, relative */

@@ -4,6 +4,7 @@
 #include "codec/safetensors.h"
 #include "model/ridge.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ size_t tw_model_file_scratch(const struct tw_model *m)
  * of r and z are one number for us and two in the file, which are added. */
 static void gru_arrays(const struct tw_gru_shape *s, float *param, const struct array *a, bool to_file)
 {
+    assert(a[0].data && a[1].data && a[2].data && a[3].data && a[4].data && a[5].data);
     const struct tw_gru_view v = tw_gru_view(s, param);
     const size_t h = s->hidden, x = s->n_in, out_ld = tw_gru_out_ld(s);
     for (size_t g = 0; g < 3 * h; g++) {

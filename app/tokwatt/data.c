@@ -21,8 +21,11 @@ struct loader {
     char folder[4096];        /* paths over 4000 bytes are refused */
     struct tw_split_row *row; /* of this set */
     size_t n_row;
-    char (*file)[160]; /* in order */
+    struct file_name {
+        char text[160];
+    } * file; /* in order */
     size_t n_file;
+    bool lone; /* DATA is one recording */
     struct data *d;
     char (*split)[12]; /* [n tracks] */
     size_t room;
@@ -38,18 +41,18 @@ static void leave_out(struct data *d, const char *file, const char *text)
 
 static enum tw_err add_file(struct loader *l, const char *name, struct tw_why *why)
 {
-    if (l->n_file > 0 && strcmp(l->file[l->n_file - 1], name) == 0)
+    if (l->n_file > 0 && strcmp(l->file[l->n_file - 1].text, name) == 0)
         return TW_OK; /* rows of one file stand together */
     if (l->n_file == MOST_FILES || strlen(name) >= sizeof *l->file)
         return tw_fail(why, TW_ELIMIT, "%s: more than %d files, or a name over %zu bytes", l->folder,
                        MOST_FILES, sizeof *l->file);
     if (l->n_file % 256 == 0) {
-        void *more = realloc(l->file, (l->n_file + 256) * sizeof *l->file);
+        struct file_name *more = realloc(l->file, (l->n_file + 256) * sizeof *l->file);
         if (!more)
             return tw_fail(why, TW_ENOMEM, "out of memory");
         l->file = more;
     }
-    memcpy(l->file[l->n_file++], name, strlen(name) + 1);
+    memcpy(l->file[l->n_file++].text, name, strlen(name) + 1);
     return TW_OK;
 }
 
@@ -240,8 +243,10 @@ static enum tw_err find_folder(struct loader *l, const char *path, const char *s
         return tw_fail(why, TW_ENOENT, "%s: %s", path, strerror(errno));
     if (S_ISREG(st.st_mode)) {
         const char *slash = strrchr(path, '/');
-        (void)snprintf(l->folder, sizeof l->folder, "%.*s", slash ? (int)(slash - path) & 4095 : 1,
-                       slash ? path : ".");
+        (void)snprintf(l->folder, sizeof l->folder, "%s", slash ? path : ".");
+        if (slash)
+            l->folder[slash - path] = '\0';
+        l->lone = true;
         return add_file(l, slash ? slash + 1 : path, why);
     }
     if (strcmp(set, ".") == 0) {
@@ -266,9 +271,10 @@ static enum tw_err load(struct loader *l, const char *path, const char *set, str
     if (err == TW_OK && l->n_file == 0)
         return tw_fail(why, TW_ENOENT, "set \"%s\": %s has no file that begins with \"%s\"", set, l->folder,
                        l->set.own_prefix);
-    (void)snprintf(d->ds.set, sizeof d->ds.set, "%s", set);
+    /* a lone recording goes by its own name, which no set of the table has */
+    (void)snprintf(d->ds.set, sizeof d->ds.set, "%.90s", l->lone ? l->file[0].text : set);
     for (size_t i = 0; err == TW_OK && i < l->n_file; i++)
-        err = read_file(l, l->file[i], why);
+        err = read_file(l, l->file[i].text, why);
     if (err != TW_OK)
         return err;
     if (d->ds.n == 0)

@@ -176,15 +176,16 @@ enum tw_err tw_split_parse(const char *text, size_t n, struct tw_split_row *ret,
 
 /* ---- parts ---- */
 
+#define FNV_START 0xcbf29ce484222325u
+#define FNV_PRIME 0x100000001b3u
+
 static uint64_t fnv(uint64_t h, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
     for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001b3u;
+        h = (h ^ p[i]) * FNV_PRIME;
     return h;
 }
-
-#define FNV_START 0xcbf29ce484222325u
 
 static void mark_twins(struct tw_dataset *ds)
 {
@@ -289,8 +290,8 @@ enum tw_err tw_dataset_part(struct tw_dataset *ds, const struct tw_set *set, con
     for (size_t i = 0; i < ds->n; i++) {
         ds->hash = fnv(ds->hash, ds->track[i].x_w, ds->track[i].n * sizeof(float));
         for (size_t p = 0; p < TW_PART_COUNT; p++) {
-            const uint64_t span[2] = {ds->track[i].part[p].from, ds->track[i].part[p].to};
-            ds->hash = fnv(ds->hash, span, sizeof span);
+            ds->hash = (ds->hash ^ ds->track[i].part[p].from) * FNV_PRIME;
+            ds->hash = (ds->hash ^ ds->track[i].part[p].to) * FNV_PRIME;
         }
     }
     *ret_dealt = dealt;

@@ -102,6 +102,7 @@ static void move(const struct tw_model *m, float *param, const struct array *a, 
         gru_arrays(&m->gru, param, a, to_file);
         return;
     }
+    assert(a[0].data && param);
     const size_t weight = a[0].rows * a[0].cols, offset = a[1].rows * a[1].cols;
     float *from = to_file ? param : a[0].data, *to = to_file ? a[0].data : param;
     memcpy(to, from, (weight + offset) * sizeof *to); /* they lie one after the other on both sides */
@@ -281,7 +282,7 @@ enum tw_err tw_model_read(const void *bytes, size_t n, const struct tw_kern *ker
                           struct tw_model *ret, struct tw_model_about *ret_about, struct tw_why *why)
 {
     struct tw_st *st = TW_ARENA_ARRAY(arena, struct tw_st, 1);
-    struct tw_model m;
+    struct tw_model m = {.ops = NULL};
     double limit_w = 0.0;
     if (!st)
         return tw_fail(why, TW_ENOMEM, "out of memory");

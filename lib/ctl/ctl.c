@@ -8,14 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BIND_START 0.97    /* before anything is known of a job */
-#define BIND_KEEP 0.97     /* a mean over about thirty seconds */
+#define BIND_START 0.985 /* before anything is known of a job */
+#define MEAN_START 0.96
+#define MEAN_KEEP 0.97     /* a mean over about thirty seconds */
+#define BIND_KEEP 0.9      /* a mean over about ten seconds */
 #define LOW_FRAC 0.80      /* draw over limits, of bind_frac: less than a cap that binds would show */
 #define DEEP_FRAC 0.44     /* ... no iteration's pause is as deep as this: a stop at once */
 #define STOP_LOOKS 8       /* glances that an iteration's pause may last */
 #define SHALLOW_FRAC 0.94  /* ... of bind_frac, for TW_JOB_RECENT seconds: it wants no more */
 #define NEAR_EVENT_S 120.0 /* no probe is begun this short before an event: it would lower the baseline */
-#define GUARD_FRAC 0.9985  /* of ten targets, rule 3: power follows a limit some tenths of a second late */
+#define GUARD_FRAC 0.9995  /* of ten targets, rule 3: power follows a limit some tenths of a second late */
 #define STEP_W 1.0         /* a limit is not worth writing for less */
 #define ASK_AGAIN_S 5.0    /* a device that did not take a limit is asked again after this */
 
@@ -134,6 +136,7 @@ enum tw_err tw_ctl_init(struct tw_arena *arena, const struct tw_ctl_conf *conf, 
         tw_learn_init(&b->learn);
         b->curve = tw_belief_curve(&b->learn.belief);
         b->bind_frac = BIND_START;
+        b->mean_frac = MEAN_START;
         b->total = b->units = b->rate = b->want_cap_w = NAN;
         for (int k = 0; k < TW_JOB_RECENT; k++)
             b->util[k] = 1.0;
@@ -250,33 +253,33 @@ static void see_util(struct tw_ctl_job *j, bool capped)
     }
     see_drawing(j);
     if (j->drawing != TW_JOB_STOPPED && j->util[0] <= 1.1)
-        j->bind_frac = fmin(1.0, BIND_KEEP * j->bind_frac + (1.0 - BIND_KEEP) * j->util[0]);
+        j->mean_frac = fmin(1.0, MEAN_KEEP * j->mean_frac + (1.0 - MEAN_KEEP) * j->util[0]);
+    double now = j->now_w / j->follow_w;
+    if (j->drawing == TW_JOB_PUSHES && now <= 1.1)
+        j->bind_frac = fmin(1.0, BIND_KEEP * j->bind_frac + (1.0 - BIND_KEEP) * now);
 }
 
 static void see_job(struct tw_ctl *c, struct tw_ctl_job *j, const struct tw_job_sample *s)
 {
     bool capped = false, all_read = true, in_force = true;
-    double draw = 0.0, caps = 0.0;
+    double draw = 0.0;
     for (size_t k = j->first; k < j->first + j->n; k++) {
         const struct tw_line *line = &c->ledger.line[c->member[k]];
         capped = capped || line->state != TW_LINE_FREE;
         in_force = in_force && line->state == TW_LINE_HELD;
         all_read = all_read && line->power_us == c->ledger.now_us;
         draw += line->power_w;
-        caps += line->limit_w;
     }
     see_draw(c, j);
     see_progress(j, s, c->dt_s);
     see_util(j, capped);
-    struct tw_learn_seen seen = {c->dt_s, all_read ? draw : (double)NAN, j->units, caps, capped};
+    struct tw_learn_seen seen = {c->dt_s, all_read ? draw : (double)NAN, j->units, capped};
     if (j->has_truth)
         return;
     tw_learn_push(&j->learn, &seen);
     if (j->learn.probing &&
         tw_learn_probe_push(&j->learn, &seen, in_force, c->conf.probe_settle_s, c->conf.probe_measure_s)) {
         j->curve = tw_belief_curve(&j->learn.belief);
-        if (j->learn.bind_frac > 0.0)
-            j->bind_frac = j->learn.bind_frac;
         if (!tw_learn_is_curious(&j->learn))
             tw_learn_probe_stop(&j->learn);
     }

@@ -36,9 +36,10 @@ struct tw_ctl_job {
     double util[TW_JOB_RECENT]; /* draw over limits, newest first */
     enum tw_job_draw drawing;
     unsigned low_looks; /* glances in a row at which it was LOW */
-    double bind_frac;   /* mean draw over limits while a cap binds, iterations' pauses included */
-    double share_w;     /* draw meant for it */
-    double want_cap_w;  /* limit of each of its GPUs; NaN: as found */
+    double bind_frac;   /* draw over limits while it pushes against them; the pauses of iterations left out */
+    double mean_frac; /* the same with the pauses of iterations: mean draw over limits while it does not stop */
+    double share_w;   /* draw meant for it */
+    double want_cap_w; /* limit of each of its GPUs; NaN: as found */
     enum tw_reason reason;
     double lost_units; /* since the event began */
 };

@@ -15,7 +15,7 @@
 #define TRIM_MAX_FRAC 0.02   /* of the target */
 #define LOW_SPARE_FRAC 0.004 /* kept clear of the band's lower end */
 #define HIGH_AIM_FRAC 1.006  /* bounds the draw of the next AHEAD_S seconds smoothly, before rule 3 does */
-#define AHEAD_S 4
+#define AHEAD_S 3
 #define CATCH_MAX_FRAC 0.06 /* of the target, in one second */
 #define HIGH_FRAC 1.02      /* a job is worth no more than this share of its uncapped draw */
 #define SCALINGS 8
@@ -67,7 +67,7 @@ static void decide_probe(struct tw_ctl *c)
 /* Draw over limits that a job will have under the limits meant for it. */
 static double draw_per_cap(const struct tw_ctl_job *j)
 {
-    return j->drawing == TW_JOB_STOPPED ? 1.0 / TW_DIP_ROOM : j->bind_frac;
+    return j->drawing == TW_JOB_STOPPED ? 1.0 / TW_DIP_ROOM : j->mean_frac;
 }
 
 static double reference_w(const struct tw_ctl_job *j)
@@ -131,6 +131,21 @@ static double limits_of_shares(struct tw_ctl *c)
         sum += (double)b->n_live * b->want_cap_w;
     }
     return sum;
+}
+
+/* The pauses of iterations are filled by the other jobs as they come, so that limits are meant for jobs that
+ * push: by how much that is more than the means that shares are in. */
+static double filled(const struct tw_ctl *c)
+{
+    double push = 0.0, mean = 0.0;
+    for (size_t j = 0; j < c->n_job; j++) {
+        const struct tw_ctl_job *b = &c->job[j];
+        if (b->drawing == TW_JOB_STOPPED || b->n_live == 0)
+            continue;
+        push += reference_w(b) * b->bind_frac / b->mean_frac;
+        mean += reference_w(b);
+    }
+    return mean > 0.0 ? fmax(1.0, push / mean) : 1.0;
 }
 
 /* What is left when every job has all it wants goes to all alike, so that a job that comes back from a pause
@@ -206,7 +221,7 @@ static double aim(const struct tw_ctl *c)
 
 static void decide_event(struct tw_ctl *c)
 {
-    double draw = aim(c) - c->base_w - fixed_w(c);
+    double draw = (aim(c) - c->base_w - fixed_w(c)) / filled(c);
     for (size_t j = 0; j < c->n_job; j++)
         offer(c, &c->job[j], &c->share[j]);
     double room = tw_ctl_room_w(c);

@@ -22,12 +22,8 @@ const double tw_learn_cut[TW_LEARN_CUTS] = {0.12, 0.25, 0.40};
 
 void tw_learn_init(struct tw_learn *l)
 {
-    *l = (struct tw_learn){.p0_w = (double)NAN,
-                           .t0 = (double)NAN,
-                           .sd_x = RUN_SD_X,
-                           .sd_t = RUN_SD_T,
-                           .bind_frac = (double)NAN,
-                           .in_force_s = (double)NAN};
+    *l = (struct tw_learn){
+        .p0_w = (double)NAN, .t0 = (double)NAN, .sd_x = RUN_SD_X, .sd_t = RUN_SD_T, .in_force_s = (double)NAN};
     tw_belief_init(&l->belief, NULL);
 }
 
@@ -160,14 +156,13 @@ static void trim(const struct tw_learn *l, unsigned *ret_from, unsigned *ret_n)
     *ret_n = use ? last - first : l->n_probe;
 }
 
-static void measure(struct tw_learn *l, double cap_w)
+static void measure(struct tw_learn *l)
 {
     unsigned from, n;
     trim(l, &from, &n);
     struct window_mean m = mean_of(l->probe + from, n);
     double x = m.power_w / l->p0_w, t = m.rate / l->t0;
     double sd_x = hypot(l->sd_x, m.sd_power_w / l->p0_w), sd_t = hypot(l->sd_t, m.sd_rate / l->t0);
-    l->bind_frac = fmin(1.0, m.power_w / cap_w);
     if (tw_belief_add(&l->belief, x, t, sd_x, sd_t) != TW_OK || l->n_points == TW_SNAP_POINTS)
         return; /* the cap did not bind */
     l->point_x[l->n_points] = (float)x;
@@ -193,7 +188,7 @@ bool tw_learn_probe_push(struct tw_learn *l, const struct tw_learn_seen *s, bool
     if (!enough && l->spent_s < TW_LEARN_TRIES * (settle_s + measure_s))
         return false;
     if (enough)
-        measure(l, s->cap_w);
+        measure(l);
     restart(l);
     l->level++;
     return true;

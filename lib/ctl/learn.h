@@ -37,7 +37,6 @@ struct tw_learn_seen {
     double dt_s;
     double power_w; /* NaN when not every GPU was read */
     double units;   /* done in dt_s; NaN unknown */
-    double cap_w;   /* sum of the limits in force over its GPUs */
     bool capped;    /* a cap of ours is in force or on its way */
 };
 
@@ -59,7 +58,6 @@ struct tw_learn {
     unsigned spent_s;  /* under this cut's cap */
     struct tw_learn_second probe[TW_LEARN_PROBE_MAX];
     unsigned n_probe;
-    double bind_frac;  /* draw over limits as last measured; NaN before */
     double lost_units; /* what probing cost so far, in the job's own units */
 
     struct tw_belief belief;

@@ -8,7 +8,7 @@
 #define SAME_W 0.51     /* devices round to a watt; two limits this close are one */
 #define OVER_FRAC 1.03  /* a draw this far over the limit is no noise */
 #define TAKE_US 3000000 /* a limit that reads back differently for this long was not taken */
-#define SETTLE_S 0.4    /* time constant with which a device's draw follows a raised limit */
+#define SETTLE_S 0.3    /* time constant with which a device's draw follows a raised limit */
 
 size_t tw_ledger_bytes(size_t n)
 {

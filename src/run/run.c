@@ -61,6 +61,14 @@ static enum tw_err tell_truth(struct tw_loop *l, uint32_t job, struct tw_why *wh
     return err;
 }
 
+static enum tw_err tell_truths(struct member *m, struct tw_why *why)
+{
+    enum tw_err err = TW_OK;
+    for (uint32_t j = 0; err == TW_OK && j < m->loop.n_job; j++)
+        err = tell_truth(&m->loop, j, why);
+    return err;
+}
+
 static enum tw_err open_member(struct tw_run *run, enum tw_steer policy, struct tw_why *why)
 {
     struct member *m = &run->member[policy];
@@ -77,9 +85,7 @@ static enum tw_err open_member(struct tw_run *run, enum tw_steer policy, struct 
                        run->conf.source);
     if (policy == TW_STEER_ORACLE && !m->loop.device.source_ops->truth)
         return tw_fail(why, TW_EINVAL, "policy oracle needs a source that tells the truth");
-    for (uint32_t j = 0; err == TW_OK && policy == TW_STEER_ORACLE && j < m->loop.n_job; j++)
-        err = tell_truth(&m->loop, j, why);
-    return err;
+    return policy == TW_STEER_ORACLE ? tell_truths(m, why) : err;
 }
 
 static void forget_result(struct tw_run_result *r)
@@ -173,6 +179,8 @@ static void mirror(struct tw_run *run, const struct tw_ctl_event *e)
         struct member *m = &run->member[p];
         m->start_total = NAN;
         m->event = 0;
+        if (p == TW_STEER_ORACLE && m->runs && tell_truths(m, NULL) != TW_OK)
+            continue; /* load has moved since the site was opened */
         if (p == (int)run->first)
             m->event = e->id;
         else if (m->runs && tw_ctl_event_add(m->loop.ctl, &ask, &m->event, NULL) != TW_OK)

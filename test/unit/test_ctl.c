@@ -271,7 +271,7 @@ static void test_learn(void **state)
     tw_learn_init(&l);
     for (int k = 0; k < 300; k++) {
         bool pause = k % 60 >= 48;
-        struct tw_learn_seen s = {1.0, pause ? 300.0 : 900.0, pause ? 0.0 : 50.0, 2800.0, false};
+        struct tw_learn_seen s = {1.0, pause ? 300.0 : 900.0, pause ? 0.0 : 50.0, false};
         tw_learn_push(&l, &s);
     }
     assert_true(tw_learn_has_reference(&l));
@@ -280,7 +280,7 @@ static void test_learn(void **state)
     tw_learn_probe_start(&l);
     for (int k = 0; k < 100 && l.level == 0; k++) {
         bool pause = k >= 20 && k < 32;
-        struct tw_learn_seen s = {1.0, pause ? 300.0 : 720.0, pause ? 0.0 : 45.0, 730.0, true};
+        struct tw_learn_seen s = {1.0, pause ? 300.0 : 720.0, pause ? 0.0 : 45.0, true};
         tw_learn_push(&l, &s);
         (void)tw_learn_probe_push(&l, &s, k >= 2, 4.0, 40.0);
     }

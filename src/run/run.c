@@ -2,6 +2,8 @@
 /* A site that runs, and its twins. */
 #include "run/run.h"
 
+#include "model/forecaster.h"
+#include "run/foresee.h"
 #include "sys/clock.h"
 
 #include <math.h>
@@ -21,6 +23,7 @@ struct tw_run {
     pthread_mutex_t lock; /* over the controllers: turns, and events from other threads */
     struct member member[TW_STEER_COUNT];
     enum tw_steer first;
+    struct tw_foresee *foresee;
     struct tw_snapshot snap;
     struct tw_run_result result;
 };
@@ -129,6 +132,9 @@ enum tw_err tw_run_open(const struct tw_run_conf *conf, struct tw_run **ret, str
             err = open_member(run, (enum tw_steer)p, why);
     if (err == TW_OK)
         err = build_snapshot(run, why);
+    const struct tw_loop *l = &run->member[run->first].loop;
+    if (err == TW_OK)
+        err = tw_foresee_open(tw_model_builtin, tw_model_builtin_size, l->gpu, l->n_gpu, &run->foresee, why);
     if (err != TW_OK) {
         tw_run_close(run);
         return err;
@@ -143,6 +149,7 @@ void tw_run_close(struct tw_run *run)
         return;
     for (int p = 0; p < TW_STEER_COUNT; p++)
         tw_loop_close(&run->member[p].loop);
+    tw_foresee_close(run->foresee);
     (void)pthread_mutex_destroy(&run->lock);
     free(run->snap.gpu);
     free(run->snap.job);
@@ -229,6 +236,7 @@ static void publish(struct tw_run *run)
     struct tw_snapshot *s = &run->snap;
     const struct tw_run_result *r = &run->result;
     tw_ctl_snapshot(run->member[run->first].loop.ctl, s);
+    tw_foresee_push(run->foresee, &run->member[run->first].loop.sample, s);
     s->seq++;
     s->wall_us = tw_wall_us();
     if (r->event == 0)

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define SCHEMA "tokwatt.evaluate/1"
-enum { MOST_SETS = 16, MOST_MODELS = 16, MOST_SEEDS = 32, WINDOWED_S = 300, WINDOWED_MOST = 3000 };
+enum { MOST_SETS = 16, MOST_MODELS = 16, MOST_SEEDS = 32, WINDOWED_S = 1200, WINDOWED_MOST = 3000 };
 
 struct args {
     const char *data;

@@ -39,7 +39,7 @@ struct site {
     struct tw_ctl *ctl;
     struct tw_ctl_action action[N_GPU];
     void *mem;
-    double now_s;
+    double now_s, read_w; /* read_w: site power at the last reading */
     unsigned raises_over; /* raises that broke a promise */
     double hard_w;
     char trace[64];
@@ -118,6 +118,7 @@ static void check_raise(struct site *s, double before_w)
 static void read_site(struct site *s)
 {
     s->sample.now_us = (int64_t)llround(1e6 * s->now_s);
+    s->read_w = site_w(s);
     for (int i = 0; i < N_GPU; i++) {
         s->gs[i].fresh = !s->unread[i];
         if (s->unread[i])
@@ -327,6 +328,37 @@ static void test_event(void **state)
     }
 }
 
+/* Rule 3: what the last nine readings and all limits together come to stays at or under ten targets. */
+static void test_ten_seconds(void **state)
+{
+    (void)state;
+    struct tw_ctl_conf conf = conf_of(TW_STEER_EQUAL);
+    conf.over_frac = 0.5; /* so that it is not rule 2 that binds */
+    struct site s;
+    site_open(&s, conf);
+    turns(&s, 320);
+    (void)add(&s, 0.25, 300.0);
+    turns(&s, 60);
+    double ring[9] = {0};
+    int bound = 0;
+    for (int k = 0; k < 200; k++) {
+        if (k % 40 == 20) /* a job that stops and comes back makes the sum of limits move */
+            s.want_w[2] = s.want_w[2] < 150.0 ? 600.0 : 120.0;
+        turn(&s);
+        ring[k % 9] = s.read_w;
+        double past = 0.0;
+        for (int m = 0; m < 9; m++)
+            past += ring[m];
+        if (k < 9)
+            continue;
+        double room = tw_ctl_room_w(s.ctl) + BASE_W;
+        assert_true(past + room <= 10.0 * last(&s)->target_w + 1.0);
+        bound += past + room > 9.9 * last(&s)->target_w;
+    }
+    assert_true(bound > 100);
+    site_close(&s);
+}
+
 /* A lower limit that is not taken yet keeps everybody else down. */
 static void test_lower_confirm_raise(void **state)
 {
@@ -456,7 +488,7 @@ static void test_random(void **state)
     unsigned out = 0, means = 0;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct tw_ctl_conf conf = conf_of(seed % 2 ? TW_STEER_CURVE : TW_STEER_EQUAL);
-        conf.hard_limit_w = 9000.0;
+        conf.hard_limit_w = 8000.0; /* the limits found add up to 8800 W: they cannot all come back */
         struct site s;
         site_open(&s, conf);
         struct tw_rng rng;
@@ -501,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_track),
         cmocka_unit_test(test_learn),
         cmocka_unit_test(test_event),
+        cmocka_unit_test(test_ten_seconds),
         cmocka_unit_test(test_lower_confirm_raise),
         cmocka_unit_test(test_blind),
         cmocka_unit_test(test_refused_events),

@@ -145,7 +145,7 @@ enum tw_err tw_ctl_init(struct tw_arena *arena, const struct tw_ctl_conf *conf, 
     c->state = TW_SITE_LEARN;
     c->now_s = c->dt_s = NAN;
     c->site_w = c->gpu_w = NAN;
-    c->free_s = -INFINITY;
+    c->free_s = -(double)INFINITY;
     *ret = c;
     return TW_OK;
 }

@@ -95,7 +95,7 @@ static double mean(const struct tw_foresee *f, size_t i, int seconds)
 static void score(struct tw_foresee *f, size_t i)
 {
     for (int k = 0; k < N_SCORED; k++) {
-        if (f->turn < (unsigned long)(2 * MINUTE))
+        if (f->turn < 2UL * MINUTE)
             continue;
         const struct said *s = &f->said[at(f, f->turn - (unsigned long)horizon_s[k]) + i];
         double was = mean(f, i, horizon_s[k]);

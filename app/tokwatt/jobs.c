@@ -179,6 +179,8 @@ static void prepare(struct measured_job *m, struct tw_arena *a)
         return;
     }
     m->best = tw_fit_best(x, t, n, &m->exp);
+    if (isnan(m->best.rmse)) /* the curve would be our expectation alone, and read as this job's */
+        m->reason = "no cap lowers the job's power, so nothing says what a cut costs it";
 }
 
 static size_t arrays_bytes(const struct tw_points *p)

@@ -81,3 +81,10 @@ $ tokwatt pfi two.csv --job zzz
 $ tokwatt pfi two.csv --at 10%,200%
 2> tokwatt pfi: --at: 200% is outside 0% to 100%
 ? 2
+
+# Caps that never bind: no curve is made up for such a job.
+$ printf 'set,gpu,job,kind,n_gpus,knob,setting,power_w,throughput,unit\na,g,idle,train,1,cap_w,300,100,10,tokens/s\na,g,idle,train,1,cap_w,250,100.2,10.1,tokens/s\na,g,idle,train,1,cap_w,200,100.1,9.9,tokens/s\n' > idle.csv; tokwatt pfi idle.csv --json | grep -E '"(reason|curve|pfi)":'
+2> ...
+~ .*"pfi": null,
+~ .*"reason": "no cap lowers the job's power, so nothing says what a cut costs it",
+~ .*"curve": null,

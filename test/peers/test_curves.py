@@ -29,8 +29,11 @@ def test_the_two_parameter_fit_is_as_good_as_scipys(which):
     compared = 0
     for job in jobs:
         rows = table[(table.set == which) & (table.job == job["job"])].sort_values("setting", key=pd.to_numeric)
+        # Fewer than three points that lose anything: noise, on which two searches may well differ.
+        if job["points_used"] < 3:
+            continue
         # k is bounded at 60 by us: past it the curve is a step, and slopes no longer mean anything.
-        if job["curve"]["k"] is None or job["curve"]["k"] >= 60 or len(rows) < 4:
+        if not job["curve"] or job["curve"]["k"] >= 60 or len(rows) < 4:
             continue
         top = rows.iloc[-1]
         x = (rows.power_w / top.power_w).to_numpy()

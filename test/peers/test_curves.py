@@ -38,9 +38,10 @@ def test_the_two_parameter_fit_is_as_good_as_scipys(which):
         top = rows.iloc[-1]
         x = (rows.power_w / top.power_w).to_numpy()
         t = (rows.throughput / top.throughput).to_numpy()
+        x, t = x[x < 1], t[x < 1]  # every curve of the family goes through (1, 1): only deeper points say something
         best = min((least_squares(lambda p: family(x, np.exp(p[0]), p[1]) - t, [np.log(k), x0]).cost
                     for k in (0.5, 2, 6) for x0 in (-0.5, 0.0, 0.3)), default=np.inf)
-        rmse = np.sqrt(2 * best / (len(x) - 1))  # over the capped points: every curve of the family goes through (1, 1)
+        rmse = np.sqrt(2 * best / len(x))
         # Equal or better up to 5 % of the misfit and 1e-4 of throughput: both search the same family from several starts.
         assert job["curve"]["rmse"] <= 1.05 * rmse + 1e-4, (job["job"], job["curve"], rmse)
         compared += 1

@@ -31,7 +31,9 @@ struct tw_run {
 #define TRUTH_POINTS 24
 #define BASELINE_S 300.0
 
-/* The oracle's curves: truth at evenly spaced limits, made concave from the top. */
+/* The oracle's curves: the least concave curve over the truth at evenly spaced limits. A job in step loses
+ * throughput to its slowest GPU before it sheds power; where such a point lies under its neighbours' line it is
+ * left out, since no curve that is concave could keep it and still be near the others. */
 static enum tw_err tell_truth(struct tw_loop *l, uint32_t job, struct tw_why *why)
 {
     const struct tw_gpu_info *gpu = NULL;
@@ -44,17 +46,17 @@ static enum tw_err tell_truth(struct tw_loop *l, uint32_t job, struct tw_why *wh
     enum tw_err err = l->device.source_ops->truth(l->device.source, job, gpu->limit_max_w, &p0, &t0, why);
     size_t n = TRUTH_POINTS - 1;
     x[n] = t[n] = 1.0;
-    double slope = 0.0;
     for (int k = TRUTH_POINTS - 2; err == TW_OK && k >= 0; k--) {
         double cap = gpu->limit_min_w + (gpu->limit_max_w - gpu->limit_min_w) * k / (TRUTH_POINTS - 1), p, r;
         err = l->device.source_ops->truth(l->device.source, job, cap, &p, &r, why);
         if (err != TW_OK || !(p < p0 * x[n] - 1e-3 * p0))
             continue; /* does not bind */
-        double s = fmax(slope, (t[n] - r / t0) / (x[n] - p / p0));
-        t[n - 1] = fmax(0.0, t[n] - s * (x[n] - p / p0));
-        x[n - 1] = p / p0;
-        slope = s;
+        double here = p / p0, kept = fmin(r / t0, t[n]);
+        while (n + 1 < TRUTH_POINTS && (t[n] - kept) * (x[n + 1] - x[n]) < (t[n + 1] - t[n]) * (x[n] - here))
+            n++;
         n--;
+        x[n] = here;
+        t[n] = kept;
     }
     struct tw_curve curve;
     if (err == TW_OK)

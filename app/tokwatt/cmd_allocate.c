@@ -71,6 +71,8 @@ static void parse_policies(struct args *a, const char *arg, struct argp_state *s
 {
     memset(a->wanted, 0, sizeof a->wanted);
     memset(a->named, 0, sizeof a->named);
+    if (*arg == '\0')
+        argp_failure(state, TW_EXIT_USAGE, 0, "--policy is empty, expected names separated by commas, or all");
     while (*arg) {
         size_t n = strcspn(arg, ",");
         int p = 0;

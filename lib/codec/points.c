@@ -39,6 +39,12 @@ static const bool column_needed[COL_COUNT] = {COLUMN_MAP(COLUMN_NEEDED)};
 static const char *const unit_text[] = {TW_POINTS_UNIT_MAP(UNIT_TEXT)};
 #undef UNIT_TEXT
 
+/* What one GPU, and one job, can be at most: beyond it sums over a fleet overflow, or a column is not what its
+ * name says. */
+#define POWER_MAX_W 1e6
+#define RATE_MAX 1e15
+#define GPUS_MAX 1e7
+
 enum { FIELD_MAX = 200, COLUMNS_MAX = 64, JOB_TEXT_MAX = COL_COUNT * (FIELD_MAX + 32) };
 
 struct row {
@@ -107,6 +113,9 @@ static enum tw_err take_field(struct reader *r, char *out, bool *ret_last, struc
         }
         if (*r->at == '\0')
             return tw_fail(why, TW_EPARSE, "line %u: a NUL byte; is this a text file?", r->line);
+        if (out && ((unsigned char)*r->at < 0x20 || *r->at == 0x7f) && *r->at != '\t' && *r->at != '\r')
+            return tw_fail(why, TW_EPARSE, "line %u: a control character (0x%02x); is this a text file?",
+                           r->line, (unsigned)(unsigned char)*r->at);
         if (out && n >= FIELD_MAX)
             return tw_fail(why, TW_EPARSE, "line %u: a field of more than %d characters", r->line, FIELD_MAX);
         if (out)
@@ -212,6 +221,12 @@ static enum tw_err read_setting(struct reader *r, double *ret, double *ret_secon
     return number(r, COL_SETTING, ret, why);
 }
 
+static enum tw_err too_large(const struct reader *r, int column, double value, double most, struct tw_why *why)
+{
+    return tw_fail(why, TW_ERANGE, "line %u: %s is %g, expected %g at most", r->line, column_text[column],
+                   value, most);
+}
+
 static enum tw_err read_values(struct reader *r, struct tw_point *p, double *ret_second, double *ret_n_gpus,
                                struct tw_why *why)
 {
@@ -227,6 +242,12 @@ static enum tw_err read_values(struct reader *r, struct tw_point *p, double *ret
         return err;
     if (!(p->power_w > 0.0))
         return tw_fail(why, TW_ERANGE, "line %u: power_w is %g, expected more than 0", r->line, p->power_w);
+    if (!(p->power_w <= POWER_MAX_W))
+        return too_large(r, COL_POWER, p->power_w, POWER_MAX_W, why);
+    if (!(p->throughput <= RATE_MAX))
+        return too_large(r, COL_THROUGHPUT, p->throughput, RATE_MAX, why);
+    if (!(*ret_n_gpus <= GPUS_MAX))
+        return too_large(r, COL_N_GPUS, *ret_n_gpus, GPUS_MAX, why);
     if (!(p->throughput >= 0.0))
         return tw_fail(why, TW_ERANGE, "line %u: throughput is %g, expected 0 or more", r->line, p->throughput);
     if (!(*ret_n_gpus >= 1.0))

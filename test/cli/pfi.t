@@ -88,3 +88,23 @@ $ printf 'set,gpu,job,kind,n_gpus,knob,setting,power_w,throughput,unit\na,g,idle
 ~ .*"pfi": null,
 ~ .*"reason": "no cap lowers the job's power, so nothing says what a cut costs it",
 ~ .*"curve": null,
+# What no GPU and no job can be, and what would draw on a terminal.
+$ H=job,setting,power_w,throughput,unit,n_gpus; printf "$H\na,300,1e308,10,tokens/s,1\n" > w.csv; printf "$H\na,300,300,1e300,tokens/s,1\n" > t.csv; printf "$H\na,300,300,10,tokens/s,1e20\n" > n.csv; printf "$H\n\033[31ma,300,300,10,tokens/s,1\n" > c.csv
+$ tokwatt pfi w.csv
+2> tokwatt pfi: w.csv: line 2: power_w is 1e+308, expected 1e+06 at most
+? 2
+$ tokwatt pfi t.csv
+2> tokwatt pfi: t.csv: line 2: throughput is 1e+300, expected 1e+15 at most
+? 2
+$ tokwatt allocate n.csv --cut 10%
+2> tokwatt allocate: n.csv: line 2: n_gpus is 1e+20, expected 1e+07 at most
+? 2
+$ tokwatt pfi c.csv
+2> tokwatt pfi: c.csv: line 2: a control character (0x1b); is this a text file?
+? 2
+$ tokwatt pfi w.csv --at ''
+2> tokwatt pfi: --at is empty, expected cuts separated by commas
+? 2
+$ tokwatt allocate w.csv --cut 10% --policy ''
+2> tokwatt allocate: --policy is empty, expected names separated by commas, or all
+? 2

@@ -95,7 +95,7 @@ static enum tw_err loop(struct serve *s, int *ret_signal, struct tw_why *why)
     return err;
 }
 
-enum tw_err serve_site(const struct serve_conf *conf, int *ret_signal, struct tw_why *why)
+enum tw_err serve_site(const struct serve_conf *conf, int *ret_signal, bool *ret_left, struct tw_why *why)
 {
     struct serve s = {.conf = conf};
     *ret_signal = 0;
@@ -109,10 +109,12 @@ enum tw_err serve_site(const struct serve_conf *conf, int *ret_signal, struct tw
     enum tw_err err = tw_run_open(&conf->run, &s.run, why);
     if (err == TW_OK)
         err = open_api(&s, why);
-    if (err == TW_OK)
+    bool began = err == TW_OK; /* before the first turn no limit was touched */
+    if (began)
         err = loop(&s, ret_signal, why);
     struct tw_why said = {""};
-    if (s.run && tw_run_restore(s.run, &said) != TW_OK)
+    *ret_left = began && tw_run_restore(s.run, &said) != TW_OK;
+    if (*ret_left)
         tw_log(TW_LOG_ERROR, "on the way out: %s", said.text);
     tw_api_close(s.api);
     tw_run_close(s.run);

@@ -24,8 +24,9 @@ struct serve_conf {
 };
 
 /* Runs until a signal, `turned` or `once` ends it. TW_EIO when the port is taken or the source is gone, and
- * what tw_run_open and tw_api_open say. ret_signal: what ended it, or 0. */
+ * what tw_run_open and tw_api_open say. ret_signal: what ended it, or 0. ret_left: limits were left that
+ * could not be put back (it has been logged). */
 TW_MUST_USE
-enum tw_err serve_site(const struct serve_conf *conf, int *ret_signal, struct tw_why *why);
+enum tw_err serve_site(const struct serve_conf *conf, int *ret_signal, bool *ret_left, struct tw_why *why);
 
 #endif

@@ -76,7 +76,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (err != TW_OK)
-        argp_failure(state, TW_EXIT_USAGE, 0, "%s", why.text);
+        tw_ui_bad_option(state, key, &why);
     return 0;
 }
 
@@ -196,9 +196,10 @@ int cmd_demo(int argc, char **argv)
                               .ctx = &d};
     conf.run.twin[TW_STEER_EQUAL] = conf.run.twin[TW_STEER_ORACLE] = conf.run.twin[TW_STEER_NONE] = true;
     int signal = 0;
+    bool left = false;
     struct tw_why why = {""};
-    if (serve_site(&conf, &signal, &why) != TW_OK)
+    if (serve_site(&conf, &signal, &left, &why) != TW_OK)
         return tw_ui_error("%s", why.text);
     summary(&d);
-    return TW_EXIT_OK;
+    return left ? TW_EXIT_BAD : TW_EXIT_OK;
 }

@@ -160,7 +160,10 @@ int main(int argc, char **argv)
             simulated && !a.no_twins;
         a.serve.run.speed = a.serve.speed;
         int signal = 0;
-        err = serve_site(&a.serve, &signal, &why);
+        bool left = false;
+        err = serve_site(&a.serve, &signal, &left, &why);
+        if (err == TW_OK && left)
+            return EXIT_BAD;
         if (err == TW_OK)
             tw_log(TW_LOG_INFO, "limits are as they were found; done");
     }

@@ -104,6 +104,13 @@ enum tw_err tw_ctl_init(struct tw_arena *arena, const struct tw_ctl_conf *conf, 
         return err;
     if (n_gpu == 0)
         return tw_fail(why, TW_EINVAL, "a site without GPUs");
+    double lowest_w = 0.0;
+    for (size_t i = 0; i < n_gpu; i++)
+        lowest_w += gpu[i].limit_min_w > 0.0 ? gpu[i].limit_min_w : 0.0; /* unknown: it can be watched only */
+    if (conf->hard_limit_w < lowest_w)
+        return tw_fail(why, TW_EINFEASIBLE,
+                       "a hard limit of %.0f W is below %.0f W, the lowest limits of the GPUs together",
+                       conf->hard_limit_w, lowest_w);
     struct tw_ctl *c = TW_ARENA_ARRAY(arena, struct tw_ctl, 1);
     if (!c)
         return tw_fail(why, TW_ENOMEM, "no room for the controller");

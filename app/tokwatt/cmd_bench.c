@@ -90,7 +90,7 @@ static error_t parse_count(int key, const char *arg, struct argp_state *state, s
     if (i == sizeof limits / sizeof *limits)
         return ARGP_ERR_UNKNOWN;
     if (tw_num_i64(arg, 1, limits[i].most, &n, &why) != TW_OK)
-        argp_failure(state, TW_EXIT_USAGE, 0, "%s", why.text);
+        tw_ui_bad_option(state, key, &why);
     if (key == OPT_SEEDS)
         a->pub.seeds = (size_t)n;
     else if (key == OPT_DRAWS)
@@ -131,7 +131,7 @@ static error_t parse_number(int key, const char *arg, struct argp_state *state, 
         return parse_count(key, arg, state, a);
     }
     if (err != TW_OK)
-        argp_failure(state, TW_EXIT_USAGE, 0, "%s", why.text);
+        tw_ui_bad_option(state, key, &why);
     return 0;
 }
 
@@ -155,7 +155,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case OPT_LEAVE:
         if (strcmp(arg, "model") != 0 && strcmp(arg, "job") != 0)
-            argp_failure(state, TW_EXIT_USAGE, 0, "--leave-out is \"%s\", expected model or job", arg);
+            argp_failure(state, TW_EXIT_USAGE, 0, "--leave-out is \"%s\", expected model or job",
+                         arg ? arg : "");
         a->pub.leave_job = strcmp(arg, "job") == 0;
         return 0;
     case OPT_JSON:

@@ -65,25 +65,39 @@ static const json_t *job_of(const json_t *snap, const json_t *gpu)
     return NULL;
 }
 
+/* A number for a person; what is not known is a dash. */
+struct shown {
+    char text[320]; /* any double */
+};
+
+static struct shown show(double value, int digits)
+{
+    struct shown s = {"-"};
+    if (isfinite(value))
+        (void)snprintf(s.text, sizeof s.text, "%.*f", digits, value);
+    return s;
+}
+
 static void print(const json_t *snap, const json_t *gpu)
 {
     const json_t *job = job_of(snap, gpu);
     printf("%s%s on %s\n", json_is_true(json_object_get(snap, "simulated")) ? "simulated " : "",
            client_str(gpu, "uuid"), client_str(gpu, "node"));
-    printf("  draws %.0f W, limit asked for %.0f W, in force %.0f W\n", client_num(gpu, "power_w"),
-           client_num(gpu, "cap_w"), client_num(gpu, "enforced_w"));
+    printf("  draws %s W, limit asked for %s W, in force %s W\n", show(client_num(gpu, "power_w"), 0).text,
+           show(client_num(gpu, "cap_w"), 0).text, show(client_num(gpu, "enforced_w"), 0).text);
     printf("  %s\n", client_reason(snap, gpu));
     if (!job) {
         puts("  no job runs on it");
         return;
     }
-    printf("  job %s: %.0f GPUs, uncapped %.0f W and %.4g %s; now %.0f W and %.1f %% of that\n",
-           client_str(job, "name"), client_num(job, "gpus"), client_num(job, "p0_w"), client_num(job, "t0"),
-           client_str(job, "unit"), client_num(job, "power_w"),
-           100.0 * client_num(job, "throughput") / client_num(job, "t0"));
-    printf("  its flexibility (PFI at a cut of 30 %%): %.2f, between %.2f and %.2f, from %zu measured points\n",
-           client_num(job, "pfi"), client_num(job, "pfi_low"), client_num(job, "pfi_high"),
-           json_array_size(json_object_get(job, "points")));
+    printf("  job %s: %s GPUs, uncapped %s W and %s %s; now %s W and %s %% of that\n", client_str(job, "name"),
+           show(client_num(job, "gpus"), 0).text, show(client_num(job, "p0_w"), 0).text,
+           show(client_num(job, "t0"), 1).text, client_str(job, "unit"),
+           show(client_num(job, "power_w"), 0).text,
+           show(100.0 * client_num(job, "throughput") / client_num(job, "t0"), 1).text);
+    printf("  its flexibility (PFI at a cut of 30 %%): %s, between %s and %s, from %zu measured points\n",
+           show(client_num(job, "pfi"), 2).text, show(client_num(job, "pfi_low"), 2).text,
+           show(client_num(job, "pfi_high"), 2).text, json_array_size(json_object_get(job, "points")));
 }
 
 static int find(const json_t *snap, const char *text, const json_t **ret_gpu)

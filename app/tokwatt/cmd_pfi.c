@@ -54,6 +54,8 @@ static void parse_cuts(struct args *a, const char *arg, struct argp_state *state
 {
     char word[32];
     struct tw_why why = {""};
+    if (*arg == '\0')
+        argp_failure(state, TW_EXIT_USAGE, 0, "--at is empty, expected cuts separated by commas");
     for (a->n_cuts = 0; *arg;) {
         size_t n = strcspn(arg, ",");
         if (a->n_cuts == CUTS_MAX)
@@ -103,7 +105,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (err != TW_OK)
-        argp_failure(state, TW_EXIT_USAGE, 0, "%s", why.text);
+        tw_ui_bad_option(state, key, &why);
     return 0;
 }
 

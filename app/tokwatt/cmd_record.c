@@ -42,6 +42,7 @@ struct recording {
     const struct tw_job_info *job;
     size_t n_gpu, n_job;
     struct tw_site_sample sample;
+    bool made; /* the file, which was not there before */
     gzFile file;
     int64_t start_us, rows;
 };
@@ -122,6 +123,7 @@ static int file_open(struct recording *r, const struct args *a)
         (void)close(fd);
         return tw_ui_error("no memory to write %s", a->out);
     }
+    r->made = !a->force;
     (void)gzbuffer(r->file, 1U << 17);
     return TW_EXIT_OK;
 }
@@ -264,6 +266,8 @@ int cmd_record(int argc, char **argv)
         status = report(&r, &a, (double)(tw_boot_us() - from_us) * 1e-6);
     if (r.file)
         (void)gzclose(r.file); /* the error that led here has been told */
+    if (status != TW_EXIT_OK && r.made && r.rows == 0)
+        (void)unlink(a.out); /* a header alone is no recording */
     free(r.sample.gpu);
     free(r.sample.job);
     tw_device_close(&r.dev);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OVER_W 1.0 /* above what was asked for: a device rounds, it does not add a watt */
+
 struct args {
     const char *at;
     bool json;
@@ -53,6 +55,33 @@ static void power(const char *name, double watts)
         printf("%s%s", name, tw_num_show_power(watts, text, sizeof text));
 }
 
+/* One cell of the table, %*.*f with what follows; unknown is a dash. */
+static void cell(double value, int width, int digits, const char *unit)
+{
+    if (isfinite(value))
+        printf(" %*.*f%s", width - (int)strlen(unit), digits, value, unit);
+    else
+        printf(" %*s", width, "-");
+}
+
+/* GPUs whose device is at a higher limit than was asked for: it ignores limits, or somebody else writes them.
+ */
+static void print_disobeying(const json_t *s)
+{
+    size_t i, n = 0;
+    const json_t *gpu, *first = NULL;
+    json_array_foreach(json_object_get(s, "gpus"), i, gpu)
+    {
+        if (!(client_num(gpu, "enforced_w") > client_num(gpu, "cap_w") + OVER_W))
+            continue;
+        first = first ? first : gpu;
+        n++;
+    }
+    if (n > 0)
+        printf("%zu GPUs hold a higher limit than was asked for, the first being %s\n", n,
+               client_str(first, "uuid"));
+}
+
 static void print(const json_t *s)
 {
     const json_t *site = json_object_get(s, "site"), *e = json_object_get(s, "event"), *job;
@@ -65,6 +94,7 @@ static void print(const json_t *s)
     puts("");
     if (client_num(site, "stale_gpus") > 0)
         printf("%.0f GPUs have no fresh reading\n", client_num(site, "stale_gpus"));
+    print_disobeying(s);
     if (strcmp(client_str(e, "state"), "none") != 0) {
         printf("event: %s, cut %.4g %%", client_str(e, "state"), 100.0 * client_num(e, "cut_frac"));
         power(", baseline ", client_num(e, "baseline_w"));
@@ -75,10 +105,13 @@ static void print(const json_t *s)
     size_t i;
     json_array_foreach(json_object_get(s, "jobs"), i, job)
     {
-        printf("%-20.20s %5.0f %9.0f %9.0f %6.1f%% %7.2f  %s\n", client_str(job, "name"),
-               client_num(job, "gpus"), client_num(job, "power_w"), client_num(job, "cap_w"),
-               100.0 * client_num(job, "throughput") / client_num(job, "t0"), client_num(job, "pfi"),
-               client_reason(s, job));
+        printf("%-20.20s", client_str(job, "name"));
+        cell(client_num(job, "gpus"), 5, 0, "");
+        cell(client_num(job, "power_w"), 9, 0, "");
+        cell(client_num(job, "cap_w"), 9, 0, "");
+        cell(100.0 * client_num(job, "throughput") / client_num(job, "t0"), 7, 1, "%");
+        cell(client_num(job, "pfi"), 7, 2, "");
+        printf("  %s\n", client_reason(s, job));
     }
 }
 

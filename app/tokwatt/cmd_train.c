@@ -85,7 +85,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (err != TW_OK)
-        argp_failure(state, TW_EXIT_USAGE, 0, "\"%s\": %s", arg, why.text);
+        tw_ui_bad_option(state, key, &why);
     return 0;
 }
 

@@ -29,21 +29,29 @@ static void help(void)
          "Start with: tokwatt demo");
 }
 
+/* What a verb printed must have arrived: a full disk or a closed file is no success, whichever verb it was. */
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    return status == TW_EXIT_USAGE ? status : tw_ui_error("cannot write to standard output");
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 2 &&
         (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         help();
-        return TW_EXIT_OK;
+        return finish(TW_EXIT_OK);
     }
     if (argc >= 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         puts("tokwatt " TW_VERSION);
-        return TW_EXIT_OK;
+        return finish(TW_EXIT_OK);
     }
     if (argc < 2)
         return tw_ui_error("a verb is missing; see tokwatt --help");
     for (const struct verb *v = verbs; v->name; v++)
         if (strcmp(argv[1], v->name) == 0)
-            return v->run(argc - 1, argv + 1);
+            return finish(v->run(argc - 1, argv + 1));
     return tw_ui_error("\"%s\" is not a verb; see tokwatt --help", argv[1]);
 }

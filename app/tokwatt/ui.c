@@ -17,6 +17,7 @@ static bool progress_shown;
 
 /* argp and getopt say what is wrong in two or three lines, and exit from inside. While they parse, `stderr` is
  * a buffer; what it holds is made one line when parsing returns or the process exits. */
+static const struct argp_option *verb_options; /* the verb's own; argp's state knows only a wrapper of it */
 static FILE *real_stderr;
 static char *usage_text;
 static size_t usage_size;
@@ -46,6 +47,7 @@ static void usage_flush(void)
 int tw_ui_parse(const struct argp *argp, int argc, char **argv, void *input)
 {
     argp_err_exit_status = TW_EXIT_USAGE;
+    verb_options = argp->options;
     (void)snprintf(program, sizeof program, "tokwatt %s", argv[0]);
     argv[0] = program; /* argp prints argv[0]; program_invocation_short_name would drop the verb */
     static bool registered;
@@ -58,6 +60,14 @@ int tw_ui_parse(const struct argp *argp, int argc, char **argv, void *input)
     int rc = argp_parse(argp, argc, argv, 0, NULL, input);
     usage_flush();
     return rc == 0 ? 0 : TW_EXIT_USAGE;
+}
+
+void tw_ui_bad_option(const struct argp_state *state, int key, const struct tw_why *why)
+{
+    const struct argp_option *o = verb_options;
+    while (o->key != key && (o->name || o->doc))
+        o++;
+    argp_failure(state, TW_EXIT_USAGE, 0, "--%s: %s", o->key == key && o->name ? o->name : "?", why->text);
 }
 
 static void TW_PRINTF(2, 0) say(const char *lead, const char *fmt, va_list ap)

@@ -16,6 +16,9 @@
  * an example. */
 int tw_ui_parse(const struct argp *argp, int argc, char **argv, void *input);
 
+/* The value of the option with this key is unusable: one line that names the option, and exit status 2. */
+void tw_ui_bad_option(const struct argp_state *state, int key, const struct tw_why *why);
+
 /* One line on standard error, "tokwatt <verb>: <text>"; returns TW_EXIT_USAGE, so that a verb can
  * `return tw_ui_error("...")`. Control characters in the text are shown as '?'. */
 int tw_ui_error(const char *fmt, ...) TW_PRINTF(1, 2);

@@ -53,3 +53,9 @@ site.csv
 $ tokwatt record /dev/full --force --source sim:gpus=4,jobs=2 --for 1m
 2> tokwatt record: /dev/full: the file could not be written whole: No space left on device
 ? 2
+
+# Nothing half-written: a recording that failed before its first row leaves no file.
+$ tokwatt record none.csv --source sim:gpus=4,jobs=2 --for 1e9h --period 1e9h; ls none.csv
+2> ~ tokwatt record: simulated time cannot pass by .*
+2> ~ ls: cannot access 'none.csv': .*
+? 2

@@ -125,17 +125,50 @@ def demo():
     check("demo gives the address last", lines[-1].startswith("page: http://127.0.0.1:"), lines[-1:])
 
 
+def cannot_put_back():
+    """A hard limit under what was found: nothing may be put back over it, and nobody may be told that it was."""
+    d = Daemon("--source", "sim:seed=3,gpus=16,jobs=4", "--speed", "100", "--no-twins", "--limit", "6kW")
+    check("the hard limit is kept", d.until(lambda s: s["now_s"] > 60 and s["site"]["cap_sum_w"] <= 6001))
+    check("limits that stay lowered are bad news", d.stop() == 1)
+    check("and it is said", any("could not be put back" in l for l in d.lines()) and
+          not any("as they were found" in l for l in d.lines()), d.lines()[-3:])
+
+
+def disobedient():
+    """GPUs that cannot be read, or take limits and do not hold them: said in words, never as nan."""
+    uuid = "GPU-51a70000-0000-4000-8000-00000000000"
+    d = Daemon("--source", f"sim:seed=3,gpus=16,jobs=4,ignore={uuid}3,stuck={uuid}9", "--speed", "100", "--no-twins")
+    early = tokwatt("status", "--at", d.at).stdout
+    check("no nan before anything is known", "nan" not in early and " - " in early, early)
+    d.until(lambda s: s["now_s"] > 60)
+    tokwatt("event", "add", "--cut", "30%", "--for", "10m", "--at", d.at)
+    check("holds all the same", d.until(lambda s: s["event"]["state"] == "hold"))
+    r = tokwatt("status", "--at", d.at)
+    check("status names who does not hold its limit", f"hold a higher limit than was asked for, the first being {uuid}3" in r.stdout, r.stdout)
+    check("status counts who cannot be read", "1 GPUs have no fresh reading" in r.stdout, r.stdout)
+    said = r.stdout + "".join(tokwatt("explain", f"{uuid}{k}", "--at", d.at).stdout for k in (3, 9))
+    check("no nan for what is not known", "nan" not in said, said)
+    d.stop()
+
+
 def short_ways():
     r = subprocess.run([TOKWATTD, "--check", "--source", "sim:gpus=16,jobs=4"], capture_output=True, text=True, timeout=20)
     check("--check", r.returncode == 0 and "16 simulated GPUs, 4 jobs" in r.stderr, r.stderr)
     r = subprocess.run([TOKWATTD, "--once", "--listen", "none"], capture_output=True, text=True, timeout=20)
     check("--once", r.returncode == 0, r.stderr)
+    for gpus in (512, 8192):
+        r = subprocess.run([TOKWATTD, "--once", "--listen", "none", "--source", f"sim:gpus={gpus}"], capture_output=True, text=True, timeout=60)
+        check(f"a site of {gpus} GPUs with its twins", r.returncode == 0, r.stderr)
+    r = subprocess.run([TOKWATTD, "--once", "--listen", "none", "--limit", "1kW"], capture_output=True, text=True, timeout=20)
+    check("a hard limit that no device can keep", r.returncode == 2 and "a hard limit of 1000 W is below 12800 W" in r.stderr, r.stderr)
+    r = subprocess.run([TOKWATTD, "--listen", "nowhere"], capture_output=True, text=True, timeout=20)
+    check("nothing is told to stop that did not begin", r.returncode == 2 and "nan" not in r.stderr and "STOP" not in r.stderr, r.stderr)
     for args in (["--speed", "0"], ["--speed", "nan"], ["--source", "sim:gpus=x"], ["--source", "nothing"], ["--listen", "0.0.0.0:1"], ["what"]):
         r = subprocess.run([TOKWATTD, *args], capture_output=True, text=True, timeout=20)
         check(f"{args} is unusable", r.returncode == 2 and r.stderr.strip(), r.stderr)
 
 
-for part in (short_ways, ports, whole_event, ended_in_the_middle, killed, demo):
+for part in (short_ways, ports, whole_event, ended_in_the_middle, cannot_put_back, disobedient, killed, demo):
     part()
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

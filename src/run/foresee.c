@@ -25,10 +25,12 @@ struct tw_foresee {
     void *model_mem, *sum_mem;
     size_t n_gpu;
     float *watts;       /* [n_gpu] now */
+    float *out;         /* [n_gpu][TW_OUTPUTS] forecasts under the limits in force */
     double *energy;     /* [RING][n_gpu] sum of watts up to that second */
     unsigned long *gap; /* [n_gpu] the last turn without a reading */
     struct said *said;  /* [RING][n_gpu] */
     unsigned long turn;
+    enum tw_event_state event;                                      /* of the last second */
     double err[N_SCORED], err_last[N_SCORED], err_mean60[N_SCORED]; /* sums of absolute errors */
 };
 
@@ -47,10 +49,11 @@ enum tw_err tw_foresee_open(const void *file, size_t n_file, const struct tw_gpu
     f->model_mem = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
     f->sum_mem = aligned_alloc(64, sum_bytes);
     f->watts = calloc(n_gpu, sizeof *f->watts);
+    f->out = calloc(n_gpu * TW_OUTPUTS, sizeof *f->out);
     f->energy = calloc(RING * n_gpu, sizeof *f->energy);
     f->gap = calloc(n_gpu, sizeof *f->gap);
     f->said = calloc(RING * n_gpu, sizeof *f->said);
-    if (!f->model_mem || !f->sum_mem || !f->watts || !f->energy || !f->gap || !f->said)
+    if (!f->model_mem || !f->sum_mem || !f->watts || !f->out || !f->energy || !f->gap || !f->said)
         err = tw_fail(why, TW_ENOMEM, "no memory for forecasts of %zu GPUs", n_gpu);
     if (err == TW_OK)
         err = tw_forecaster_init(file, n_file, tw_kern_best(), n_gpu, f->model_mem, &f->model, why);
@@ -72,6 +75,7 @@ void tw_foresee_close(struct tw_foresee *f)
     free(f->model_mem);
     free(f->sum_mem);
     free(f->watts);
+    free(f->out);
     free(f->energy);
     free(f->gap);
     free(f->said);
@@ -109,6 +113,38 @@ static void score(struct tw_foresee *f, size_t i)
     }
 }
 
+/* What we do to the site is no error of the forecast: past errors count within one state of an event only. */
+static void forget_old_state(struct tw_foresee *f, enum tw_event_state now)
+{
+    if (now != f->event)
+        f->sum = tw_sum_init(1.0, SUM_WINDOW, f->sum_mem);
+    f->event = now;
+}
+
+/* A site that is held under a budget draws no more than that; NaN is no budget. */
+static struct tw_snap_band held(struct tw_snap_band b, double budget_w)
+{
+    float most = (float)budget_w;
+    return (struct tw_snap_band){fminf(b.low_w, most), fminf(b.mid_w, most), fminf(b.high_w, most)};
+}
+
+/* The model knows demand, not limits: what it expects of a GPU ends at the limit that the device enforces now.
+ */
+static float at_most(float watts, float cap)
+{
+    return watts > cap ? cap : watts; /* NaN of either kind stays what it is */
+}
+
+static void under_limits(struct tw_foresee *f, const struct tw_site_sample *sample)
+{
+    const float *out = tw_forecaster_out(f->model);
+    for (size_t i = 0; i < f->n_gpu; i++) {
+        float cap = sample->gpu[i].ch[TW_CH_CAP_ENFORCED_W];
+        for (size_t k = i * TW_OUTPUTS; k < (i + 1) * TW_OUTPUTS; k++)
+            f->out[k] = at_most(out[k], cap);
+    }
+}
+
 static struct tw_snap_band band(const float out[static TW_OUTPUTS], size_t head, double add_w)
 {
     const float *q = out + head * TW_QUANTILES;
@@ -134,22 +170,24 @@ void tw_foresee_push(struct tw_foresee *f, const struct tw_site_sample *sample, 
         sum_w += (double)f->watts[i];
     }
     tw_forecaster_push(f->model, f->watts, NULL);
-    const float *out = tw_forecaster_out(f->model);
+    under_limits(f, sample);
     for (size_t i = 0; i < f->n_gpu; i++) {
-        const float *o = out + i * TW_OUTPUTS;
+        const float *o = f->out + i * TW_OUTPUTS;
         snap->gpu[i].mean30 = band(o, TW_HEAD_MEAN30, 0.0);
         snap->gpu[i].mean60 = band(o, TW_HEAD_MEAN60, 0.0);
         score(f, i);
         struct said *s = &f->said[at(f, f->turn) + i];
-        s->last = f->watts[i];
-        s->mean60 = f->turn > MINUTE ? (float)mean(f, i, MINUTE) : (float)NAN;
+        float cap = sample->gpu[i].ch[TW_CH_CAP_ENFORCED_W]; /* the naive ones know it too */
+        s->last = at_most(f->watts[i], cap);
+        s->mean60 = f->turn > MINUTE ? at_most((float)mean(f, i, MINUTE), cap) : (float)NAN;
         for (int k = 0; k < N_SCORED; k++)
             s->mid[k] = o[head_of[k] * TW_QUANTILES + 1];
     }
     float site[TW_OUTPUTS];
-    tw_sum_push(f->sum, sum_w, f->n_gpu, f->watts, out, site);
+    forget_old_state(f, snap->event.state);
+    tw_sum_push(f->sum, sum_w, f->n_gpu, f->watts, f->out, site);
     for (size_t k = 0; k < TW_SNAP_LEADS; k++)
-        snap->path[k] = band(site, k, sample->base_w);
+        snap->path[k] = held(band(site, k, sample->base_w), snap->budget_w);
     snap->skill_mean30 = skill(f, 0);
     snap->skill_mean60 = skill(f, 1);
 }

@@ -23,7 +23,9 @@ enum tw_err tw_foresee_open(const void *file, size_t n_file, const struct tw_gpu
                             struct tw_foresee **ret, struct tw_why *why);
 void tw_foresee_close(struct tw_foresee *f); /* NULL is fine */
 
-/* One second. Fills gpu[].mean30, gpu[].mean60, path, skill_mean30, skill_mean60 of snap. Allocates nothing. */
+/* One second. A GPU's forecast, and each naive one, ends at the limit enforced on it. The band of the site is
+ * made of its errors since the state of the event last changed, and ends at the budget in force. Fills
+ * gpu[].mean30, gpu[].mean60, path, skill_mean30, skill_mean60 of snap. Allocates nothing. */
 void tw_foresee_push(struct tw_foresee *f, const struct tw_site_sample *sample, struct tw_snapshot *snap);
 
 #endif

@@ -548,12 +548,12 @@ enum tw_err tw_nest_build(struct tw_nest *s, const struct tw_tree *t, enum tw_po
     enum tw_err err = check_nodes(t, why);
     if (err == TW_OK)
         err = check_jobs(t, policy, why);
-    struct tw_atom *loose = NULL;
-    if (err == TW_OK &&
-        !(take_memory(s, t, arena) && (loose = TW_ARENA_ARRAY(arena, struct tw_atom, t->n_gpus))))
-        err = tw_fail(why, TW_ENOMEM, "tree: the arena is too small for %u GPUs", t->n_gpus);
-    if (err == TW_OK)
-        err = walk(s, arena, why);
+    if (err != TW_OK)
+        return err;
+    struct tw_atom *loose = TW_ARENA_ARRAY(arena, struct tw_atom, t->n_gpus);
+    if (!loose || !take_memory(s, t, arena))
+        return tw_fail(why, TW_ENOMEM, "tree: the arena is too small for %u GPUs", t->n_gpus);
+    err = walk(s, arena, why);
     if (err != TW_OK)
         return err;
     take_limits(s);

@@ -522,7 +522,7 @@ double tw_ctl_charge_w(const struct tw_ctl *c)
     return tw_ledger_sum(&c->ledger);
 }
 
-static double want(const struct tw_ctl *c, size_t i)
+double tw_ctl_want(const struct tw_ctl *c, size_t i)
 {
     return isnan(c->want_w[i]) ? c->ledger.line[i].found_w : c->want_w[i];
 }
@@ -551,18 +551,18 @@ size_t tw_ctl_actions(struct tw_ctl *c, struct tw_ctl_action *ret)
     for (size_t i = 0; i < c->n_gpu; i++) {
         const struct tw_line *line = &c->ledger.line[i];
         double high = line->flight_w > line->limit_w ? line->flight_w : line->limit_w;
-        if (want(c, i) < high && !is_settled(c, i, want(c, i)))
-            n += send(c, i, want(c, i), ret + n);
+        if (tw_ctl_want(c, i) < high && !is_settled(c, i, tw_ctl_want(c, i)))
+            n += send(c, i, tw_ctl_want(c, i), ret + n);
     }
     double rise = 0.0, room = tw_ctl_room_w(c) - tw_ctl_charge_w(c);
     for (size_t i = 0; i < c->n_gpu; i++)
-        rise += fmax(0.0, want(c, i) - tw_line_charge(&c->ledger, i));
+        rise += fmax(0.0, tw_ctl_want(c, i) - tw_line_charge(&c->ledger, i));
     if (!(room >= 0.0))
         return n;
     double part = rise > room ? room / rise : 1.0;
     for (size_t i = 0; i < c->n_gpu; i++) {
         const struct tw_line *line = &c->ledger.line[i];
-        double charge = tw_line_charge(&c->ledger, i), step = part * (want(c, i) - charge);
+        double charge = tw_line_charge(&c->ledger, i), step = part * (tw_ctl_want(c, i) - charge);
         bool last = part >= 1.0 && isnan(c->want_w[i]) && line->state != TW_LINE_FREE; /* however small */
         if ((step >= STEP_W || last) && (last || !is_settled(c, i, charge + step)))
             n += send(c, i, last ? line->found_w : charge + step, ret + n);

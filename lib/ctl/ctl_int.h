@@ -84,6 +84,7 @@ double tw_ctl_ramp_rate(double conf_w_s, double baseline_w);
 /* Energy over the last `seconds` of a hold, site watts x seconds; seconds before the hold count as on target.
  */
 double tw_ctl_past(const struct tw_ctl *c, size_t seconds);
+double tw_ctl_want(const struct tw_ctl *c, size_t i); /* limit that GPU i is to have */
 
 /* What every limit shall be, from what is known (decide.c): fills want_w and reason. */
 void tw_ctl_decide(struct tw_ctl *c);

@@ -245,14 +245,42 @@ static void decide_event(struct tw_ctl *c)
             cap_job(c, &c->job[j], c->job[j].n_live ? c->job[j].want_cap_w : 0.0, reason_of(c, &c->job[j]));
 }
 
+/* Whatever was decided: the limits of all GPUs together fit under the hard limit. What each has above its
+ * lowest is scaled; GPUs that do not obey, or are not seen, are charged as they are. */
+static void fit_hard_limit(struct tw_ctl *c)
+{
+    double fixed = c->base_w, above = 0.0;
+    for (size_t i = 0; i < c->n_gpu; i++) {
+        const struct tw_line *line = &c->ledger.line[i];
+        bool live = tw_line_is_live(line);
+        fixed += live ? line->min_w : tw_line_charge(&c->ledger, i);
+        above += live ? tw_ctl_want(c, i) - line->min_w : 0.0;
+    }
+    double room = fmax(0.0, c->conf.hard_limit_w - fixed);
+    if (above <= room)
+        return;
+    for (size_t i = 0; i < c->n_gpu; i++) {
+        const struct tw_line *line = &c->ledger.line[i];
+        if (!tw_line_is_live(line))
+            continue;
+        c->want_w[i] = line->min_w + room / above * (tw_ctl_want(c, i) - line->min_w);
+        if (c->reason[i] == TW_REASON_UNCAPPED)
+            c->reason[i] = TW_REASON_HARD_LIMIT;
+    }
+}
+
 void tw_ctl_decide(struct tw_ctl *c)
 {
-    if (c->conf.policy == TW_STEER_NONE)
+    if (c->conf.policy == TW_STEER_NONE) {
         leave_as_found(c);
-    else if (c->state == TW_SITE_RAMP || c->state == TW_SITE_HOLD || c->state == TW_SITE_RELEASE)
-        decide_event(c);
-    else if (c->state == TW_SITE_PROBE)
-        decide_probe(c);
-    else
-        leave_as_found(c);
+    } else if (c->state == TW_SITE_RAMP || c->state == TW_SITE_HOLD || c->state == TW_SITE_RELEASE) {
+        decide_event(c); /* inside tw_ctl_room_w, which knows the hard limit */
+    } else {
+        if (c->state == TW_SITE_PROBE)
+            decide_probe(c);
+        else
+            leave_as_found(c);
+        if (isinf(c->conf.hard_limit_w) == 0)
+            fit_hard_limit(c);
+    }
 }

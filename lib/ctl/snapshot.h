@@ -25,6 +25,7 @@
     X(LENT, "lent", "event: draws less than its share; the rest is lent to other jobs")                        \
     X(RAMP, "ramp", "ramp: on its way to a new cap")                                                           \
     X(RELEASE, "release", "release: the event is over, power returns at the ramp limit")                       \
+    X(HARD_LIMIT, "hard_limit", "hard limit of the site: every GPU gives way in proportion")                   \
     X(BLIND, "blind", "safe cap: no fresh reading")
 
 enum tw_reason {

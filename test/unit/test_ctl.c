@@ -480,6 +480,28 @@ static void test_cancel_and_leave(void **state)
     site_close(&s);
 }
 
+/* A hard limit under the sum of the limits found: it holds within a few turns, without any event, and again
+ * after a job has come back. */
+static void test_hard_limit_from_the_start(void **state)
+{
+    (void)state;
+    struct tw_ctl_conf conf = conf_of(TW_STEER_CURVE);
+    conf.hard_limit_w = 8000.0;
+    struct site s;
+    site_open(&s, conf);
+    assert_true(worst_w(&s) > 8000.0);
+    for (int k = 0; k < 900; k++) {
+        s.want_w[1] = k / 100 % 2 ? 120.0 : 500.0;
+        turn(&s);
+        if (k >= 5 && !(worst_w(&s) <= 8000.0 + 1.0))
+            fail_msg("turn %d: the limits add up to %.0f W", k, worst_w(&s));
+    }
+    assert_int_equal(s.raises_over, 0);
+    /* Scaled, not pressed to the floor: what a hard limit leaves is used. */
+    assert_true(worst_w(&s) >= 0.97 * 8000.0);
+    site_close(&s);
+}
+
 /* Lost samples, limits that are taken late or not at all, jobs that stop and come back: no raise breaks a
  * promise, and what is drawn stays at or under the target in the mean of ten seconds. */
 static void test_random(void **state)
@@ -538,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_blind),
         cmocka_unit_test(test_refused_events),
         cmocka_unit_test(test_cancel_and_leave),
+        cmocka_unit_test(test_hard_limit_from_the_start),
         cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

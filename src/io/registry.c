@@ -6,6 +6,7 @@
 #include "io/nvml/nvml.h"
 #include "io/sim/sim.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct tw_backend tw_backend_table[] = {
@@ -18,17 +19,10 @@ static enum tw_err unknown(const char *name, size_t n, struct tw_why *why)
 {
     char known[256] = "";
     size_t at = 0;
-    for (size_t i = 0; i < tw_backend_count; i++) {
-        const char *word = tw_backend_table[i].source->name;
-        size_t len = strlen(word);
-        if (at + len + 3 > sizeof known)
-            break;
-        if (i > 0) {
-            memcpy(known + at, ", ", 2);
-            at += 2;
-        }
-        memcpy(known + at, word, len + 1);
-        at += len;
+    for (size_t i = 0; i < tw_backend_count && at < sizeof known; i++) {
+        int more =
+            snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", tw_backend_table[i].source->name);
+        at += more > 0 ? (size_t)more : 0;
     }
     return tw_fail(why, TW_EINVAL, "no source is called \"%.*s\"; there is: %s", (int)(n < 40 ? n : 40), name,
                    known);

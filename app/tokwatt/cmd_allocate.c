@@ -6,6 +6,7 @@
 #include "base/stat.h"
 #include "elastic/belief.h"
 #include "elastic/pfi.h"
+#include "tokwatt/alloc_site.h"
 #include "tokwatt/cmd.h"
 #include "tokwatt/jobs.h"
 #include "tokwatt/ui.h"
@@ -24,7 +25,7 @@ enum scale { SCALE_PUBLISHED, SCALE_UNIT };
 struct args {
     struct jobs_choice choice;
     enum scale scale;
-    double cut_frac, reach_frac; /* NaN until given */
+    double cut_frac, reach_frac, budget_w, what_if_w, risk; /* NaN until given */
     bool wanted[TW_POLICY_COUNT], named[TW_POLICY_COUNT];
     bool json, detail;
 };
@@ -51,10 +52,26 @@ struct fleet {
     void *memory;
 };
 
-enum { OPT_JSON = 1000, OPT_SCALE, OPT_CUT, OPT_POLICY, OPT_REACH, OPT_DETAIL };
+enum {
+    OPT_JSON = 1000,
+    OPT_SCALE,
+    OPT_CUT,
+    OPT_POLICY,
+    OPT_REACH,
+    OPT_DETAIL,
+    OPT_BUDGET,
+    OPT_WHAT_IF,
+    OPT_RISK
+};
 
 static const struct argp_option options[] = {
-    {"cut", OPT_CUT, "FRAC", 0, "how much of the uncapped power to shed, as 30% or 0.3 (needed)", 0},
+    {"cut", OPT_CUT, "FRAC", 0,
+     "how much of the uncapped power to shed, as 30% or 0.3 (this or --budget is needed)", 0},
+    {"budget", OPT_BUDGET, "WATTS", 0, "site file: what the site may draw, base load included, as 120kW", 0},
+    {"what-if", OPT_WHAT_IF, "WATTS", 0, "site file: also say what so much more would bring, as +1kW", 0},
+    {"risk", OPT_RISK, "SD", 0,
+     "site file: take losses to be so many standard deviations worse where points leave them open (default 0)",
+     0},
     {"policy", OPT_POLICY, "all|NAME,...", 0, "equal, equal-watts, pfi, curve, oracle (default all)", 0},
     {"scale", OPT_SCALE, "published|unit", 0,
      "P_0 = power_w x n_gpus (default), or every job with P_0 = T_0 = 1", 0},
@@ -104,6 +121,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (tw_num_frac(arg, &a->cut_frac, &why) != TW_OK)
             argp_failure(state, TW_EXIT_USAGE, 0, "--cut: %s", why.text);
         return 0;
+    case OPT_BUDGET:
+        if (tw_num_power(arg, &a->budget_w, &why) != TW_OK)
+            argp_failure(state, TW_EXIT_USAGE, 0, "--budget: %s", why.text);
+        return 0;
+    case OPT_WHAT_IF:
+        if (tw_num_power(arg + (*arg == '+'), &a->what_if_w, &why) != TW_OK)
+            argp_failure(state, TW_EXIT_USAGE, 0, "--what-if: %s", why.text);
+        return 0;
+    case OPT_RISK:
+        if (tw_num_f64(arg, &a->risk, &why) != TW_OK || !(a->risk >= 0.0 && a->risk <= 5.0))
+            argp_failure(state, TW_EXIT_USAGE, 0, "--risk is \"%s\", expected 0 to 5 standard deviations", arg);
+        return 0;
     case OPT_REACH:
         if (tw_num_frac(arg, &a->reach_frac, &why) != TW_OK)
             argp_failure(state, TW_EXIT_USAGE, 0, "--reach: %s", why.text);
@@ -134,12 +163,14 @@ static const struct argp argp = {
     .parser = parse,
     .children = children,
     .args_doc = "FILE",
-    .doc = "Split a power cut over the jobs in FILE, a CSV of measured points, by every policy, and say what "
-           "each keeps."
+    .doc = "Split a power cut over the jobs in FILE, a CSV of measured points or a site file (YAML) with a "
+           "tree of "
+           "limits, by every policy, and say what each keeps."
            "\vThroughput is read off the measured points, straight between them, whatever a policy believed. "
            "Example:\n\n"
            "  tokwatt allocate curves.csv --scale unit --sets emerald,perseus_a100 --cut 30%\n"
-           "  tokwatt allocate curves.csv --sets emerald --cut 20% --policy equal,curve --detail",
+           "  tokwatt allocate curves.csv --sets emerald --cut 20% --policy equal,curve --detail\n"
+           "  tokwatt allocate site.yaml --budget 120kW --what-if +1kW",
 };
 
 /* --- the fleet ---------------------------------------------------------------------------------------------
@@ -553,13 +584,44 @@ static int split_and_show(struct fleet *f)
     return TW_EXIT_OK;
 }
 
+static int on_site(const struct args *a)
+{
+    struct alloc_site_args site = {.path = a->choice.path,
+                                   .cut_frac = a->cut_frac,
+                                   .budget_w = a->budget_w,
+                                   .what_if_w = a->what_if_w,
+                                   .risk = isnan(a->risk) ? 0.0 : a->risk,
+                                   .wanted = a->wanted,
+                                   .named = a->named,
+                                   .json = a->json,
+                                   .detail = a->detail};
+    if (isnan(a->cut_frac) == isnan(a->budget_w))
+        return tw_ui_error("one of --cut and --budget is needed, as in --cut 30%% or --budget 120kW");
+    if (a->choice.sets || a->choice.drop || a->choice.only || !isnan(a->reach_frac) ||
+        a->scale != SCALE_PUBLISHED)
+        return tw_ui_error(
+            "--sets, --job, --drop, --reach and --scale are for tables of points, and %s is a site "
+            "file",
+            a->choice.path);
+    return alloc_site(&site);
+}
+
 int cmd_allocate(int argc, char **argv)
 {
-    struct args a = {.cut_frac = (double)NAN, .reach_frac = (double)NAN};
+    struct args a = {.cut_frac = (double)NAN,
+                     .reach_frac = (double)NAN,
+                     .budget_w = (double)NAN,
+                     .what_if_w = (double)NAN,
+                     .risk = (double)NAN};
     for (int p = 0; p < TW_POLICY_COUNT; p++)
         a.wanted[p] = true;
     if (tw_ui_parse(&argp, argc, argv, &a) != 0)
         return TW_EXIT_USAGE;
+    if (a.choice.path && alloc_site_is(a.choice.path))
+        return on_site(&a);
+    if (!isnan(a.budget_w) || !isnan(a.what_if_w) || !isnan(a.risk))
+        return tw_ui_error("--budget, --what-if and --risk are for site files, and %s is none",
+                           a.choice.path ? a.choice.path : "a table");
     if (isnan(a.cut_frac))
         return tw_ui_error("--cut is missing; say how much power to shed, as in --cut 30%%");
     if (isnan(a.reach_frac))

@@ -18,11 +18,11 @@ const size_t tw_backend_count = sizeof tw_backend_table / sizeof *tw_backend_tab
 static enum tw_err unknown(const char *name, size_t n, struct tw_why *why)
 {
     char known[256] = "";
-    size_t at = 0;
-    for (size_t i = 0; i < tw_backend_count && at < sizeof known; i++) {
-        int more =
-            snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", tw_backend_table[i].source->name);
-        at += more > 0 ? (size_t)more : 0;
+    for (size_t i = 0; i < tw_backend_count; i++) {
+        char longer[sizeof known];
+        (void)snprintf(longer, sizeof longer, "%.200s%s%.40s", known, i ? ", " : "",
+                       tw_backend_table[i].source->name);
+        memcpy(known, longer, sizeof known);
     }
     return tw_fail(why, TW_EINVAL, "no source is called \"%.*s\"; there is: %s", (int)(n < 40 ? n : 40), name,
                    known);

@@ -91,6 +91,7 @@ int main(void)
     measure(10, false);
     measure(1000, false);
     measure(100000, false);
+    measure(1000000, false);
     measure(10, true);
     measure(1000, true);
     measure(100000, true);

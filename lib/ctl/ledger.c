@@ -125,7 +125,8 @@ void tw_ledger_read_back(struct tw_ledger *l, size_t i, double requested_w, doub
         line->flight_w = NAN;
         go(l, i, fabs(limit - line->found_w) <= SAME_W ? TW_LINE_EV_CONFIRM_FOUND : TW_LINE_EV_CONFIRM);
     } else if (isnan(line->flight_w) || l->now_us - line->asked_us > TAKE_US) {
-        /* A raise that did not come may still come late: it counts until another limit is read back as asked. */
+        /* A raise that did not come may still come late: it counts until another limit is read back as asked.
+         */
         line->flight_w = line->flight_w > limit ? line->flight_w : (double)NAN;
         go(l, i, TW_LINE_EV_DIFFER);
     }

@@ -32,10 +32,12 @@ static void usage_flush(void)
     size_t n = strlen(usage_text);
     while (n > 0 && usage_text[n - 1] == '\n')
         usage_text[--n] = '\0';
+    const char *joint = "; "; /* between the fault and the advice, which argp may have wrapped */
     for (char *p = usage_text; *p; p++) {
-        if (*p == '\n')
-            (void)fputs("; ", stderr);
-        else
+        if (*p == '\n') {
+            (void)fputs(joint, stderr);
+            joint = " ";
+        } else
             (void)fputc((unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p, stderr);
     }
     if (n > 0)

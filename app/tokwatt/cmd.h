@@ -20,6 +20,7 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
     X("gpus", gpus, "the GPUs seen, their limits, what they draw now") \
     X("allocate", allocate, "a power cut split over measured jobs, all policies side by side") \
     X("pfi", pfi, "curves and flexibility (PFI) of measured jobs") \
+    X("sweep", sweep, "measure a running job at several caps, put everything back, give its curve and PFI") \
     X("train", train, "a forecaster into a model file") \
     X("evaluate", evaluate, "train forecasters and score them on held-out runs") \
     X("record", record, "telemetry of a source to a file") \

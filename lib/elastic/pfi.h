@@ -35,4 +35,13 @@ void tw_pfi_interval(double p0_w, double t0, const double *power_w, const double
                      size_t draws, uint64_t seed, uint64_t stream, double *scratch, double *ret_low,
                      double *ret_high);
 
+/* The same with deviations of one's own, relative to each value. power, throughput [n] */
+struct tw_pfi_noise {
+    double p0, t0;
+    const double *power, *throughput;
+};
+void tw_pfi_interval_noise(double p0_w, double t0, const double *power_w, const double *throughput, size_t n,
+                           const struct tw_pfi_noise *noise, size_t draws, uint64_t seed, uint64_t stream,
+                           double *scratch, double *ret_low, double *ret_high);
+
 #endif

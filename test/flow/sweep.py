@@ -17,24 +17,30 @@ MESSAGES = "import socket,sys,time\ns=socket.socket(socket.AF_UNIX,socket.SOCK_D
 
 
 class Sweep:
-    """A helper, two GPUs, and a sweep of a command."""
+    """A helper, two GPUs, and a sweep of a command; or, with pid, of a process that runs already and holds the first GPU."""
 
-    def __init__(self, job_s=400, caps="600W", more=(), progress=None, cmd=None):
+    def __init__(self, job_s=400, caps="600W", more=(), progress=None, cmd=None, pid=False):
         self.box = NvmlBox()
         self.box.start()
+        self.job = None
         env = dict(os.environ, **{k: v for k, v in self.box.env.items() if k.startswith("TW")})
         self.log, self.out = self.box.top + "/train.log", self.box.top + "/curve.csv"
         progress = progress or ["--progress-log", self.log, "--pattern", "step ([0-9]+)"]
         cmd = cmd or [sys.executable, "-c", STEPS, self.log, str(job_s)]
+        target = ["--", *cmd]
+        if pid:
+            self.job = subprocess.Popen(cmd)
+            self.box.faults(f"{self.box.gpus[0]} pid {self.job.pid}\n")
+            target = ["--pid", str(self.job.pid)]
         self.p = subprocess.Popen([TOKWATT, "sweep", "--source", f"nvml:path={LIB}", "--cap", f"capd:{self.box.sock},free",
-                                   "--caps", caps, "--for", "160s", "--out", self.out, "--json", *progress, *more, "--", *cmd],
+                                   "--caps", caps, "--for", "160s", "--out", self.out, "--json", *progress, *more, *target],
                                   env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def caps(self):
         return [self.box.cap(g) for g in self.box.gpus]
 
-    def until_capped(self):
-        sure(self.box.until(lambda: self.caps() == [600.0, 600.0] or self.p.poll() is not None, 90.0))
+    def until_capped(self, caps=(600.0, 600.0)):
+        sure(self.box.until(lambda: self.caps() == list(caps) or self.p.poll() is not None, 90.0))
         sure(self.p.poll() is None, self.p.returncode, self.p.stderr.read() if self.p.poll() is not None else "")
 
     def end(self, timeout=60):
@@ -45,8 +51,10 @@ class Sweep:
         sure(self.box.until(lambda: self.caps() == [FOUND, FOUND]), self.caps(), self.box.audit()[-2000:])
 
     def done(self):
-        if self.p.poll() is None:
-            self.p.kill()
+        for p in (self.p, self.job):
+            if p and p.poll() is None:
+                p.kill()
+                p.wait()
         self.box.done()
 
 
@@ -72,6 +80,15 @@ def job_ends(s):
     rc, r = s.end()
     s.sure_back()
     sure(rc == 1 and r["put_back"] == 2 and "ended before" in s.err, rc, r, s.err)
+
+
+def process_ends(s):
+    s.until_capped((600.0, FOUND))  # the other GPU is not the job's
+    s.job.kill()
+    s.job.wait()
+    rc, r = s.end()
+    s.sure_back()
+    sure(rc == 1 and r["n_gpus"] == 1 and r["put_back"] == 1 and "ended before" in s.err, rc, r, s.err)
 
 
 def gpu_fails(s):
@@ -124,6 +141,7 @@ CASES = {
     "terminate": (Sweep, signalled(signal.SIGTERM)),
     "kill -9, put back by the helper": (Sweep, killed),
     "the job ends early": (lambda: Sweep(job_s=55), job_ends),
+    "a process by its number, which ends": (lambda: Sweep(pid=True), process_ends),
     "a GPU is lost": (Sweep, gpu_fails),
     "a whole sweep, progress by socket": (socket_sweep, whole),
     "simulated, interrupt": (lambda: None, simulated(signal.SIGINT)),

@@ -256,6 +256,13 @@ static void test_progress_in_lumps(void **state)
     assert_true(tw_steady_of(s, 120, NULL, &work, &m));
     NEAR(m.rate, 7.0, 1e-6);
     NEAR(m.eval_s + m.checkpoint_s, 0.0, 0.0);
+    /* A pause within the reports at 64 and 94: both go with it, and 65 to 93 was silence. */
+    s[64].units = 28.0F;
+    s[74].units = s[84].units = 0.0F;
+    s[94].units = 21.0F;
+    assert_true(tw_steady_of(s, 120, NULL, &work, &m));
+    NEAR(m.rate, 7.0, 1e-6);
+    NEAR(m.eval_s + m.checkpoint_s, 29.0, 0.0);
 }
 
 static void test_order_of_caps(void **state)

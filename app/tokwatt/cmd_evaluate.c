@@ -8,6 +8,8 @@
 #include "base/stat.h"
 #include "sys/clock.h"
 #include "sys/pool.h"
+#include "train/calibfit.h"
+#include "train/cover.h"
 #include "train/ridgefit.h"
 #include "train/score.h"
 #include "train/trainer.h"
@@ -37,7 +39,8 @@ struct row {
     size_t params;
     double train_s, step_us;
     struct tw_train_state train;
-    struct tw_score score[TW_TARGET_COUNT];
+    struct tw_score score[TW_TARGET_COUNT], bare[TW_TARGET_COUNT]; /* bare: without calibration */
+    struct tw_cover_score cover[TW_COVER_TARGETS], bare_cover[TW_COVER_TARGETS];
     double windowed_w[TW_TARGET_COUNT], served_w[TW_TARGET_COUNT]; /* MAE on the windows that both scored */
 };
 
@@ -159,6 +162,7 @@ static const struct argp argp = {
 struct sink {
     struct tw_scorer all, some; /* every window, and each stride-th step */
     size_t stride;
+    struct tw_cover *cover; /* NULL: not asked for */
 };
 
 static void take(void *ctx, const struct tw_track *t, size_t step, const float out_w[static TW_OUTPUTS])
@@ -167,6 +171,8 @@ static void take(void *ctx, const struct tw_track *t, size_t step, const float o
     tw_scorer_add(&s->all, t->x_w, step, out_w);
     if (step % s->stride == 0)
         tw_scorer_add(&s->some, t->x_w, step, out_w);
+    if (s->cover)
+        tw_cover_add(s->cover, t, step, out_w);
 }
 
 static void *block(size_t bytes)
@@ -190,37 +196,83 @@ static double time_step(const struct tw_model *m, const struct tw_track *t, void
     return best;
 }
 
+struct room { /* memory of score() */
+    void *step, *errors, *cover;
+    size_t scorer;
+};
+
+/* Over the test windows as served. served_w: MAE on the windows that are scored from an empty state as well;
+ * NULL: not asked for. */
+static void score_served(const struct work *w, const struct tw_model *m, const struct room *room,
+                         struct tw_score *ret, struct tw_cover_score *ret_cover, double *ret_served_w)
+{
+    const struct tw_dataset *ds = &w->d->ds;
+    struct sink s = {.stride = w->stride, .cover = tw_cover_init(ds, TW_PART_TEST, room->cover)};
+    tw_scorer_init(&s.all, ds->step_s, w->windows, room->errors);
+    tw_scorer_init(&s.some, ds->step_s, w->windows, (unsigned char *)room->errors + room->scorer);
+    tw_served(m, ds, TW_PART_TEST, true, true, &w->par, room->step, take, &s);
+    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
+        struct tw_score part;
+        tw_scorer_result(&s.all, i, &ret[i]);
+        tw_scorer_result(&s.some, i, &part);
+        if (ret_served_w)
+            ret_served_w[i] = part.mae_w;
+    }
+    for (size_t i = 0; i < TW_COVER_TARGETS; i++)
+        tw_cover_result(s.cover, i, &ret_cover[i]);
+}
+
+static void score_windowed(const struct work *w, const struct tw_model *m, const struct room *room,
+                           double *ret_windowed_w)
+{
+    const struct tw_dataset *ds = &w->d->ds;
+    struct sink s = {.stride = w->stride};
+    tw_scorer_init(&s.all, ds->step_s, w->windows, room->errors);
+    tw_scorer_init(&s.some, ds->step_s, w->windows, (unsigned char *)room->errors + room->scorer);
+    tw_windowed(m, ds, TW_PART_TEST, tw_input_steps(WINDOWED_S, ds->step_s), w->stride, &w->par, room->step,
+                take, &s);
+    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
+        struct tw_score part;
+        tw_scorer_result(&s.all, i, &part);
+        ret_windowed_w[i] = part.mae_w;
+    }
+}
+
 static enum tw_err score(const struct work *w, const struct tw_model *m, struct row *r, struct tw_why *why)
 {
     const struct tw_dataset *ds = &w->d->ds;
-    const size_t served = tw_served_bytes(m, ds), windowed = tw_windowed_bytes(m),
-                 scorer = tw_scorer_bytes(w->windows);
-    void *mem = block(served > windowed ? served : windowed), *errors = block(2 * scorer);
-    if (!mem || !errors) {
-        free(mem);
-        free(errors);
+    const size_t served = tw_served_bytes(m, ds, true), windowed = tw_windowed_bytes(m);
+    struct room room = {.scorer = tw_scorer_bytes(w->windows)};
+    room.step = block(served > windowed ? served : windowed);
+    room.errors = block(2 * room.scorer);
+    room.cover = block(tw_cover_bytes(ds, TW_PART_TEST));
+    enum tw_err err = TW_OK;
+    if (room.step && room.errors && room.cover) {
+        struct tw_model bare = *m;
+        bare.calibrated = false;
+        score_served(w, m, &room, r->score, r->cover, r->served_w);
+        if (m->calibrated)
+            score_served(w, &bare, &room, r->bare, r->bare_cover, NULL);
+        score_windowed(w, m, &room, r->windowed_w);
+        r->step_us = time_step(m, &ds->track[0], room.step);
+    } else {
+        err = tw_fail(why, TW_ENOMEM, "out of memory");
+    }
+    free(room.step);
+    free(room.errors);
+    free(room.cover);
+    return err;
+}
+
+/* Calibrate on validation, then score on test. */
+static enum tw_err score_trained(const struct work *w, struct tw_model *m, struct row *r, struct tw_why *why)
+{
+    void *mem = block(tw_calib_fit_bytes(m, &w->d->ds));
+    if (!mem)
         return tw_fail(why, TW_ENOMEM, "out of memory");
-    }
-    struct sink s = {.stride = w->stride};
-    tw_scorer_init(&s.all, ds->step_s, w->windows, errors);
-    tw_scorer_init(&s.some, ds->step_s, w->windows, (unsigned char *)errors + scorer);
-    tw_served(m, ds, TW_PART_TEST, true, &w->par, mem, take, &s);
-    struct tw_score part;
-    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
-        tw_scorer_result(&s.all, i, &r->score[i]);
-        tw_scorer_result(&s.some, i, &part);
-        r->served_w[i] = part.mae_w;
-    }
-    tw_scorer_init(&s.all, ds->step_s, w->windows, errors);
-    tw_windowed(m, ds, TW_PART_TEST, tw_input_steps(WINDOWED_S, ds->step_s), w->stride, &w->par, mem, take, &s);
-    for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
-        tw_scorer_result(&s.all, i, &part);
-        r->windowed_w[i] = part.mae_w;
-    }
-    r->step_us = time_step(m, &ds->track[0], mem);
+    tw_calib_fit(m, &w->d->ds, &w->par, mem);
     free(mem);
-    free(errors);
-    return TW_OK;
+    return score(w, m, r, why);
 }
 
 /* ---- training ---- */
@@ -244,11 +296,11 @@ static enum tw_err run_gru(const struct work *w, struct row *r, struct tw_why *w
     }
     tw_ui_progress_done();
     if (err == TW_OK) {
-        const struct tw_model m = tw_trainer_model(tr);
+        struct tw_model m = tw_trainer_model(tr);
         r->train_s = (double)(tw_boot_us() - t0) / 1e6;
         r->train = tw_trainer_state(tr);
         r->params = tw_model_n_learned(&m);
-        err = score(w, &m, r, why);
+        err = score_trained(w, &m, r, why);
     }
     free(mem);
     return err;
@@ -269,7 +321,7 @@ static enum tw_err run_ridge(const struct work *w, struct row *r, struct tw_why 
         r->train_s = (double)(tw_boot_us() - t0) / 1e6;
         r->params = m.n_param;
         m.param = param;
-        err = score(w, &m, r, why);
+        err = score_trained(w, &m, r, why);
     }
     free(mem);
     free(param);
@@ -347,6 +399,51 @@ static double over_seeds(const struct result *res, const struct tw_model_ops *op
 
 /* ---- report ---- */
 
+static void json_cover(struct tw_jsonw *j, const struct row *r, size_t i)
+{
+    const struct tw_cover_score *c = &r->cover[i], *b = &r->bare_cover[i];
+    const double none = (double)NAN;
+    const bool cal = r->ops->spread;
+    tw_jsonw_i64(j, "stretches_10min", (int64_t)c->stretches);
+    tw_jsonw_i64(j, "stretches_outside", (int64_t)c->outside);
+    tw_jsonw_num(j, "stretch_coverage_least", c->worst_low, 6);
+    tw_jsonw_num(j, "stretch_coverage_most", c->worst_high, 6);
+    tw_jsonw_i64(j, "shift_windows", (int64_t)c->shift_windows);
+    tw_jsonw_num(j, "shift_coverage80", c->shift_coverage, 6);
+    tw_jsonw_num(j, "shift_interval_score_w", c->shift_interval_w, 6);
+    tw_jsonw_num(j, "bare_stretch_coverage_least", cal ? b->worst_low : none, 6);
+    tw_jsonw_num(j, "bare_stretch_coverage_most", cal ? b->worst_high : none, 6);
+    tw_jsonw_num(j, "bare_shift_coverage80", cal ? b->shift_coverage : none, 6);
+    tw_jsonw_num(j, "bare_shift_interval_score_w", cal ? b->shift_interval_w : none, 6);
+}
+
+static void json_score(struct tw_jsonw *j, const struct result *res, const struct row *r, size_t i)
+{
+    const struct tw_score *s = &r->score[i], *b = &r->bare[i];
+    const double none = (double)NAN;
+    const bool cal = r->ops->spread;
+    tw_jsonw_object(j, NULL);
+    tw_jsonw_str(j, "target", tw_target_table[i].text);
+    tw_jsonw_i64(j, "horizon_s", tw_target_table[i].horizon_s);
+    tw_jsonw_i64(j, "windows", (int64_t)s->windows);
+    tw_jsonw_num(j, "mae_w", s->mae_w, 6);
+    tw_jsonw_num(j, "rmse_w", s->rmse_w, 6);
+    tw_jsonw_num(j, "bias_w", s->bias_w, 6);
+    tw_jsonw_num(j, "p95_w", s->p95_w, 6);
+    tw_jsonw_num(j, "pinball_w", s->pinball_w, 6);
+    tw_jsonw_num(j, "coverage80", s->coverage80, 6);
+    tw_jsonw_num(j, "interval_score_w", s->interval_w, 6);
+    tw_jsonw_num(j, "bare_coverage80", cal ? b->coverage80 : none, 6);
+    tw_jsonw_num(j, "bare_interval_score_w", cal ? b->interval_w : none, 6);
+    if (i < TW_COVER_TARGETS)
+        json_cover(j, r, i);
+    tw_jsonw_num(j, "skill", skill(res, r, i), 6);
+    tw_jsonw_str(j, "reference", reference(res, i)->ops->name);
+    tw_jsonw_num(j, "windowed_mae_w", r->windowed_w[i], 6);
+    tw_jsonw_num(j, "served_mae_same_windows_w", r->served_w[i], 6);
+    tw_jsonw_end(j);
+}
+
 static void json_row(struct tw_jsonw *j, const struct result *res, const struct row *r)
 {
     tw_jsonw_object(j, NULL);
@@ -364,25 +461,8 @@ static void json_row(struct tw_jsonw *j, const struct result *res, const struct 
         tw_jsonw_num(j, "validation_of_base", r->train.best, 6);
     }
     tw_jsonw_array(j, "scores");
-    for (size_t i = 0; i < TW_TARGET_COUNT; i++) {
-        const struct tw_score *s = &r->score[i];
-        tw_jsonw_object(j, NULL);
-        tw_jsonw_str(j, "target", tw_target_table[i].text);
-        tw_jsonw_i64(j, "horizon_s", tw_target_table[i].horizon_s);
-        tw_jsonw_i64(j, "windows", (int64_t)s->windows);
-        tw_jsonw_num(j, "mae_w", s->mae_w, 6);
-        tw_jsonw_num(j, "rmse_w", s->rmse_w, 6);
-        tw_jsonw_num(j, "bias_w", s->bias_w, 6);
-        tw_jsonw_num(j, "p95_w", s->p95_w, 6);
-        tw_jsonw_num(j, "pinball_w", s->pinball_w, 6);
-        tw_jsonw_num(j, "coverage80", s->coverage80, 6);
-        tw_jsonw_num(j, "interval_score_w", s->interval_w, 6);
-        tw_jsonw_num(j, "skill", skill(res, r, i), 6);
-        tw_jsonw_str(j, "reference", reference(res, i)->ops->name);
-        tw_jsonw_num(j, "windowed_mae_w", r->windowed_w[i], 6);
-        tw_jsonw_num(j, "served_mae_same_windows_w", r->served_w[i], 6);
-        tw_jsonw_end(j);
-    }
+    for (size_t i = 0; i < TW_TARGET_COUNT; i++)
+        json_score(j, res, r, i);
     tw_jsonw_end(j);
     tw_jsonw_end(j);
 }
@@ -459,6 +539,29 @@ static void print_gain(const struct args *a, const struct result *res)
     }
 }
 
+/* The 80 % band of each row: coverage and interval score, without calibration in brackets. */
+static void print_bands(const struct result *res)
+{
+    printf("  %-14s", "80 % band");
+    for (size_t i = 0; i < TW_COVER_TARGETS; i++)
+        printf("  %5s %2d: coverage, interval score", tw_target_table[i].text, tw_target_table[i].horizon_s);
+    printf("\n");
+    for (size_t k = 0; k < res->n_row; k++) {
+        const struct row *r = &res->row[k];
+        char name[64];
+        (void)snprintf(name, sizeof name, r->seed ? "%s, seed %lld" : "%s", r->ops->name, (long long)r->seed);
+        printf("  %-14s", name);
+        for (size_t i = 0; i < TW_COVER_TARGETS; i++) {
+            printf("  %6.1f%% %8.2f W", 100.0 * r->score[i].coverage80, r->score[i].interval_w);
+            if (r->ops->spread)
+                printf(" (%5.1f%% %8.2f)", 100.0 * r->bare[i].coverage80, r->bare[i].interval_w);
+            else
+                printf(" %17s", "");
+        }
+        printf("\n");
+    }
+}
+
 static void print_set(const struct work *w, const struct result *res)
 {
     const struct args *a = w->args;
@@ -497,6 +600,7 @@ static void print_set(const struct work *w, const struct result *res)
         printf("\n");
     }
     print_gain(a, res);
+    print_bands(res);
 }
 
 /* ---- all of it ---- */

@@ -9,6 +9,7 @@
 #include "sys/clock.h"
 #include "sys/file.h"
 #include "sys/pool.h"
+#include "train/calibfit.h"
 #include "train/ridgefit.h"
 #include "train/trainer.h"
 
@@ -110,9 +111,14 @@ struct report {
     size_t steps, best_step, params, bytes;
 };
 
-static enum tw_err write_model(const struct args *a, const struct data *d, const struct tw_model *m,
-                               struct report *r, struct tw_why *why)
+static enum tw_err write_model(const struct args *a, const struct data *d, struct tw_model *m,
+                               const struct tw_par *par, struct report *r, struct tw_why *why)
 {
+    void *fit = block(tw_calib_fit_bytes(m, &d->ds));
+    if (!fit)
+        return tw_fail(why, TW_ENOMEM, "out of memory");
+    tw_calib_fit(m, &d->ds, par, fit);
+    free(fit);
     struct tw_model_about about = {.limit_w = a->limit_w};
     (void)snprintf(about.set, sizeof about.set, "%s", d->ds.set);
     (void)snprintf(about.seed, sizeof about.seed, "%" PRIu64, a->train.seed);
@@ -148,20 +154,21 @@ static enum tw_err train_gru(const struct args *a, const struct data *d, const s
     }
     tw_ui_progress_done();
     if (err == TW_OK) {
-        const struct tw_model m = tw_trainer_model(tr);
+        struct tw_model m = tw_trainer_model(tr);
         const struct tw_train_state s = tw_trainer_state(tr);
         *r = (struct report){.train_s = (double)(tw_boot_us() - t0) / 1e6,
                              .best = s.best,
                              .steps = s.steps,
                              .best_step = s.best_step,
                              .params = tw_model_n_learned(&m)};
-        err = write_model(a, d, &m, r, why);
+        err = write_model(a, d, &m, par, r, why);
     }
     free(mem);
     return err;
 }
 
-static enum tw_err train_ridge(const struct args *a, const struct data *d, struct report *r, struct tw_why *why)
+static enum tw_err train_ridge(const struct args *a, const struct data *d, const struct tw_par *par,
+                               struct report *r, struct tw_why *why)
 {
     struct tw_model m;
     tw_model_init(&m, &tw_model_ridge, tw_kern_best(), d->ds.step_s, tw_dataset_scaler(&d->ds), 0);
@@ -175,7 +182,7 @@ static enum tw_err train_ridge(const struct args *a, const struct data *d, struc
     m.param = param;
     if (err == TW_OK) {
         *r = (struct report){.train_s = (double)(tw_boot_us() - t0) / 1e6, .best = -1.0, .params = m.n_param};
-        err = write_model(a, d, &m, r, why);
+        err = write_model(a, d, &m, par, r, why);
     }
     free(mem);
     free(param);
@@ -233,7 +240,7 @@ int cmd_train(int argc, char **argv)
     struct report r = {.best = -1.0};
     if (err == TW_OK) {
         const struct tw_par par = tw_pool_par(pool);
-        err = gru ? train_gru(&a, d, &par, &r, &why) : train_ridge(&a, d, &r, &why);
+        err = gru ? train_gru(&a, d, &par, &r, &why) : train_ridge(&a, d, &par, &r, &why);
     }
     status = err == TW_OK ? report(&a, d, &r) : tw_ui_error("%s", why.text);
     tw_pool_free(pool);

@@ -107,7 +107,7 @@ struct saved {
     uint64_t id, n;
 };
 
-static const char magic[8] = "twfcst1";
+static const char magic[8] = "twfcst2";
 
 size_t tw_forecaster_save_bytes(const struct tw_forecaster *f)
 {

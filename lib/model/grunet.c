@@ -44,6 +44,7 @@ const struct tw_model_ops tw_model_gru = {
     .name = "gru",
     .help = "gated recurrent unit, state carried",
     .trained = true,
+    .spread = true,
     .look_back = none,
     .row_floats = row_floats,
     .begin = begin,

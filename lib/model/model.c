@@ -47,6 +47,8 @@ void tw_model_init(struct tw_model *ret, const struct tw_model_ops *ops, const s
         .ops = ops, .kern = kern, .gru = {.n_in = TW_INPUT_COUNT, .hidden = hidden, .n_out = TW_OUTPUTS}};
     tw_input_shape_init(&ret->input, step_s, scaler, 0);
     tw_input_shape_init(&ret->input, step_s, scaler, ops->look_back(ret));
+    ret->calibrated = ops->spread;
+    tw_calib_init(&ret->calib, step_s);
 }
 
 size_t tw_model_n_param(const struct tw_model *m)
@@ -61,38 +63,63 @@ size_t tw_model_n_learned(const struct tw_model *m)
     return m->ops == &tw_model_gru ? tw_gru_n_learned(&m->gru) : tw_model_n_param(m);
 }
 
+/* The block: inputs, rows of the model, rows of the calibration; each at a multiple of 64. */
+
+static size_t round64(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static size_t rows_bytes(const struct tw_model *m, size_t n)
+{
+    return round64(n * m->ops->row_floats(m) * sizeof(float));
+}
+
+static size_t calib_bytes(const struct tw_model *m)
+{
+    return m->calibrated ? tw_calib_row_bytes(&m->calib) : 0;
+}
+
 size_t tw_model_state_bytes(const struct tw_model *m, size_t n)
 {
-    const size_t rows = n * m->ops->row_floats(m) * sizeof(float);
-    return tw_input_bytes(&m->input, n) + (rows + 63) / 64 * 64;
+    return tw_input_bytes(&m->input, n) + rows_bytes(m, n) + round64(n * calib_bytes(m));
 }
 
-static float *rows_of(const struct tw_model *m, size_t n, void *state)
+struct rows { /* of a block */
+    float *model;
+    unsigned char *calib;
+};
+
+static struct rows rows_of(const struct tw_model *m, size_t n, void *state)
 {
-    return (float *)(void *)((unsigned char *)state + tw_input_bytes(&m->input, n));
+    unsigned char *at = (unsigned char *)state + tw_input_bytes(&m->input, n);
+    return (struct rows){(float *)(void *)at, at + rows_bytes(m, n)};
 }
 
-static void begin(const struct tw_model *m, float *rows, size_t i)
+static void begin(const struct tw_model *m, const struct rows *r, size_t i)
 {
     const size_t floats = m->ops->row_floats(m);
-    memset(rows + i * floats, 0, floats * sizeof *rows);
+    memset(r->model + i * floats, 0, floats * sizeof *r->model);
     if (m->ops->begin)
-        m->ops->begin(m, rows + i * floats);
+        m->ops->begin(m, r->model + i * floats);
+    if (m->calibrated)
+        tw_calib_begin(&m->calib, r->calib + i * calib_bytes(m));
 }
 
 void tw_model_reset(const struct tw_model *m, size_t n, void *state)
 {
     tw_input_reset(&m->input, n, state);
-    float *rows = rows_of(m, n, state);
+    const struct rows rows = rows_of(m, n, state);
     for (size_t i = 0; i < n; i++)
-        begin(m, rows, i);
+        begin(m, &rows, i);
 }
 
 void tw_model_reset_one(const struct tw_model *m, size_t n, void *state, size_t i)
 {
     struct tw_input_state in = tw_input_view(&m->input, n, state);
     tw_input_forget(&in, i);
-    begin(m, rows_of(m, n, state), i);
+    const struct rows rows = rows_of(m, n, state);
+    begin(m, &rows, i);
 }
 
 void tw_model_set_gain(const struct tw_model *m, size_t n, void *state, size_t i, float gain)
@@ -137,7 +164,7 @@ static void to_watts(const struct tw_model *m, const struct tw_input_state *in, 
 struct step {
     const struct tw_model *m;
     struct tw_input_state in;
-    float *rows;
+    struct rows rows;
     const float *x_w;
     float *out_w;
 };
@@ -152,11 +179,15 @@ static void block(void *arg, unsigned b)
     for (size_t i = i0; i < i0 + n; i++) {
         tw_input_push(&m->input, &s->in, i, s->x_w[i]);
         if (s->in.age[i] <= 1) /* a series begins with a fresh row, however long nothing was seen */
-            begin(m, s->rows, i);
+            begin(m, &s->rows, i);
     }
-    m->ops->predict(m, &s->in, i0, n, s->rows + i0 * floats, u);
-    for (size_t i = 0; i < n; i++)
-        to_watts(m, &s->in, i0 + i, u + i * TW_OUTPUTS, s->out_w + (i0 + i) * TW_OUTPUTS);
+    m->ops->predict(m, &s->in, i0, n, s->rows.model + i0 * floats, u);
+    for (size_t i = i0; i < i0 + n; i++) {
+        float *out = s->out_w + i * TW_OUTPUTS;
+        to_watts(m, &s->in, i, u + (i - i0) * TW_OUTPUTS, out);
+        if (m->calibrated)
+            tw_calib_step(&m->calib, &m->input, &s->in, i, s->rows.calib + i * calib_bytes(m), out);
+    }
 }
 
 void tw_model_step(const struct tw_model *m, size_t n, void *state, const float *x_w, float *out_w,

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/par.h"
 #include "feature/input.h"
+#include "model/calib.h"
 #include "nn/gru.h"
 
 #include <stddef.h>
@@ -45,6 +46,7 @@ struct tw_model_ops {
     const char *name;
     const char *help;
     bool trained; /* has parameters that depend on a seed */
+    bool spread;  /* gives outer quantiles, which are calibrated (model/calib.h) */
     /* Values back that it reads, and floats of its own in the state of each series. */
     size_t (*look_back)(const struct tw_model *m);
     size_t (*row_floats)(const struct tw_model *m);
@@ -74,6 +76,9 @@ struct tw_model {
     struct tw_gru_shape gru; /* of a gru: n_in, hidden, n_out */
     const float *param;      /* [n_param], the caller's */
     size_t n_param;
+    bool calibrated; /* set for a model with spread; clear it for the bare model. State differs between the two
+                      */
+    struct tw_calib calib;
 };
 
 /* Fill in *ret for a grid of step_s. A trained model then needs param (of tw_model_n_param floats). */

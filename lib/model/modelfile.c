@@ -17,6 +17,7 @@ static const char inputs[] =
     ;
 
 static const char channels[] = "power_w";
+static const char calib_name[] = "calib.start";
 
 /* ---- the arrays of a model, as they lie in a file ---- */
 
@@ -140,6 +141,11 @@ enum tw_err tw_model_write(const struct tw_model *m, const struct tw_model_about
                                               .dim = {a[i].rows, a[i].cols},
                                               .n = a[i].rows * (a[i].cols ? a[i].cols : 1),
                                               .data = (const unsigned char *)a[i].data};
+    st->tensor[st->n_tensor++] = (struct tw_st_tensor){.name = calib_name,
+                                                       .n_dim = 2,
+                                                       .dim = {TW_CALIB_ANCHORS, TW_CALIB_SIDES},
+                                                       .n = TW_CALIB_ANCHORS * TW_CALIB_SIDES,
+                                                       .data = (const unsigned char *)m->calib.start};
     return tw_st_write(st, out, cap, ret_n, why);
 }
 
@@ -228,6 +234,25 @@ static enum tw_err read_arrays(const struct tw_st *st, const struct tw_model *m,
     return TW_OK;
 }
 
+/* Starting margins of the calibration; a file without them has margins of 0. */
+static enum tw_err read_calib(const struct tw_st *st, struct tw_calib *c, struct tw_why *why)
+{
+    const struct tw_st_tensor *t = tw_st_find(st, calib_name);
+    if (!t)
+        return TW_OK;
+    if (t->n_dim != 2 || t->dim[0] != TW_CALIB_ANCHORS || t->dim[1] != TW_CALIB_SIDES)
+        return tw_fail(why, TW_EPARSE, "array \"%s\" has the shape %zu x %zu, %d x %d was expected", calib_name,
+                       t->dim[0], t->dim[1], TW_CALIB_ANCHORS, TW_CALIB_SIDES);
+    float start[TW_CALIB_ANCHORS * TW_CALIB_SIDES];
+    tw_st_copy(t, start);
+    for (size_t i = 0; i < t->n; i++)
+        if (!(start[i] >= TW_CALIB_LEAST && start[i] <= TW_CALIB_MOST))
+            return tw_fail(why, TW_ERANGE, "array \"%s\" holds %g; from %g to %g was expected", calib_name,
+                           (double)start[i], (double)TW_CALIB_LEAST, (double)TW_CALIB_MOST);
+    memcpy(c->start, start, sizeof start);
+    return TW_OK;
+}
+
 /* The model of a file, without its parameters. */
 static enum tw_err shape_of(const void *bytes, size_t n, const struct tw_kern *kern, struct tw_st *st,
                             struct tw_model *ret, double *ret_limit_w, struct tw_why *why)
@@ -289,6 +314,8 @@ enum tw_err tw_model_read(const void *bytes, size_t n, const struct tw_kern *ker
     enum tw_err err = shape_of(bytes, n, kern, st, &m, &limit_w, why);
     if (err == TW_OK)
         err = read_arrays(st, &m, arena, &m.param, why);
+    if (err == TW_OK)
+        err = read_calib(st, &m.calib, why);
     if (err != TW_OK)
         return err;
     *ret = m;

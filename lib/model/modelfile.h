@@ -6,7 +6,8 @@
  *   gru.weight_ih_l0 [3 hidden][inputs]   gru.weight_hh_l0 [3 hidden][hidden]   gru.bias_ih_l0, gru.bias_hh_l0
  *   head.weight [42][hidden + inputs], columns h then inputs                     head.bias [42]
  *
- * and of a ridge: ridge.weight [features][14], ridge.offset [14][3]. Metadata (text): format
+ * and of a ridge: ridge.weight [features][14], ridge.offset [14][3]. Either may have calib.start [7][2], the
+ * margins that calibration begins with (model/calib.h). Metadata (text): format
  * "tokwatt.model/1", model, hidden, inputs, channels, step_s, mean_w, std_w, limit_w, and what is told about
  * it: set, seed, data_hash, steps, scores, version. */
 #ifndef TW_MODEL_MODELFILE_H

@@ -48,6 +48,7 @@ static void predict(const struct tw_model *m, const struct tw_input_state *in, s
 const struct tw_model_ops tw_model_ridge = {
     .name = "ridge",
     .help = "ridge regression on the past 60 s",
+    .spread = true,
     .look_back = look_back,
     .row_floats = none,
     .predict = predict,

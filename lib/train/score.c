@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/score.h"
 
+#include "model/forecaster.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,13 +154,19 @@ static size_t round64(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-size_t tw_served_bytes(const struct tw_model *m, const struct tw_dataset *ds)
+static size_t trail_bytes(const struct tw_model *m, double step_s, bool trail)
 {
-    return tw_model_state_bytes(m, ds->n) + round64(ds->n * sizeof(float)) +
-           round64(ds->n * TW_OUTPUTS * sizeof(float)) + round64(ds->n * sizeof(size_t));
+    return m->ops->spread || !trail ? 0 : round64(tw_sum_bytes(step_s, tw_input_steps(TW_TRAIL_S, step_s)));
 }
 
-void tw_served(const struct tw_model *m, const struct tw_dataset *ds, enum tw_part part, bool twins,
+size_t tw_served_bytes(const struct tw_model *m, const struct tw_dataset *ds, bool trail)
+{
+    return tw_model_state_bytes(m, ds->n) + round64(ds->n * sizeof(float)) +
+           round64(ds->n * TW_OUTPUTS * sizeof(float)) + round64(ds->n * sizeof(size_t)) +
+           round64(ds->n * sizeof(struct tw_sum *)) + ds->n * trail_bytes(m, ds->step_s, trail);
+}
+
+void tw_served(const struct tw_model *m, const struct tw_dataset *ds, enum tw_part part, bool twins, bool trail,
                const struct tw_par *par, void *mem, tw_served_fn fn, void *ctx)
 {
     size_t *which = mem, n = 0, steps = 0;
@@ -169,12 +177,19 @@ void tw_served(const struct tw_model *m, const struct tw_dataset *ds, enum tw_pa
         }
     unsigned char *at = (unsigned char *)mem + round64(ds->n * sizeof(size_t));
     float *x = (float *)(void *)at, *out = (float *)(void *)(at + round64(ds->n * sizeof(float)));
-    void *state = at + round64(ds->n * sizeof(float)) + round64(ds->n * TW_OUTPUTS * sizeof(float));
+    unsigned char *state = at + round64(ds->n * sizeof(float)) + round64(ds->n * TW_OUTPUTS * sizeof(float));
     tw_model_reset(m, n, state);
+    struct tw_sum **band = (struct tw_sum **)(void *)(state + tw_model_state_bytes(m, ds->n));
+    unsigned char *band_mem = (unsigned char *)band + round64(ds->n * sizeof(struct tw_sum *));
+    const size_t each = trail_bytes(m, ds->step_s, trail);
+    for (size_t i = 0; i < n && each > 0; i++)
+        band[i] = tw_sum_init(ds->step_s, tw_input_steps(TW_TRAIL_S, ds->step_s), band_mem + i * each);
     for (size_t k = 0; k < steps; k++) {
         for (size_t i = 0; i < n; i++)
             x[i] = k < ds->track[which[i]].n ? ds->track[which[i]].x_w[k] : NAN;
         tw_model_step(m, n, state, x, out, par);
+        for (size_t i = 0; i < n && each > 0; i++)
+            tw_sum_push(band[i], (double)x[i], 1, &x[i], out + i * TW_OUTPUTS, out + i * TW_OUTPUTS);
         for (size_t i = 0; i < n; i++)
             if (tw_window_is(&ds->track[which[i]], part, k, m->input.w60))
                 fn(ctx, &ds->track[which[i]], k, out + i * TW_OUTPUTS);

@@ -80,10 +80,13 @@ typedef void (*tw_served_fn)(void *ctx, const struct tw_track *t, size_t step,
                              const float out_w[static TW_OUTPUTS]);
 
 /* Step the model through every track that has the part, from each track's first sample, all tracks together,
- * and hand over the outputs at the windows of the part. twins: also tracks that are twins. mem of
- * tw_served_bytes, aligned to 64. */
-size_t tw_served_bytes(const struct tw_model *m, const struct tw_dataset *ds);
-void tw_served(const struct tw_model *m, const struct tw_dataset *ds, enum tw_part part, bool twins,
+ * and hand over the outputs at the windows of the part. twins: also tracks that are twins. trail: a model that
+ * knows no spread is given the plainest band there is: its forecast plus quantiles of its own errors on that
+ * track over the past TW_TRAIL_S, each known when its time has come (tw_sum of one); until there are TW_SUM_FEW
+ * of them the band is the forecast itself. mem of tw_served_bytes, aligned to 64. */
+#define TW_TRAIL_S 600.0
+size_t tw_served_bytes(const struct tw_model *m, const struct tw_dataset *ds, bool trail);
+void tw_served(const struct tw_model *m, const struct tw_dataset *ds, enum tw_part part, bool twins, bool trail,
                const struct tw_par *par, void *mem, tw_served_fn fn, void *ctx);
 
 /* The same windows, every `stride`-th of a track, each from an empty state and its own past look_back steps (as

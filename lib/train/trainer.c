@@ -129,7 +129,7 @@ static struct tw_trainer *divide(struct plan *p, const struct tw_dataset *ds, co
     t->weight = take(p, out_ld, sizeof(float));
     t->grad = take(p, t->n_shard * t->n_param, sizeof(float));
     t->loss = take(p, t->n_shard * out_ld, sizeof(float));
-    t->served = take(p, tw_served_bytes(&m, ds), 1);
+    t->served = take(p, tw_served_bytes(&m, ds, false), 1);
     t->score_mem = take(p, tw_scorer_bytes(t->windows), 1);
     float *in = take(p, steps * TW_INPUT_COUNT, sizeof(float)),
           *want = take(p, steps * TW_HEADS, sizeof(float));
@@ -230,7 +230,7 @@ static void validate(const struct tw_trainer *tr, const struct tw_model *m, cons
 {
     struct check c;
     tw_scorer_init(&c.scorer, tr->ds->step_s, tr->windows, tr->score_mem);
-    tw_served(m, tr->ds, TW_PART_VAL, false, par, tr->served, score_window, &c);
+    tw_served(m, tr->ds, TW_PART_VAL, false, false, par, tr->served, score_window, &c);
     for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
         struct tw_score s;
         tw_scorer_result(&c.scorer, i, &s);

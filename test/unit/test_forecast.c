@@ -267,12 +267,12 @@ static void test_ridge(void **state)
     tw_model_init(&model, &tw_model_ridge, tw_kern_best(), 1.0, tw_dataset_scaler(&m.ds), 0);
     model.n_param = tw_model_n_param(&model);
     float *param = block(model.n_param * sizeof(float));
-    void *mem = block(tw_ridge_fit_bytes(&model, &m.ds)), *run = block(tw_served_bytes(&model, &m.ds));
+    void *mem = block(tw_ridge_fit_bytes(&model, &m.ds)), *run = block(tw_served_bytes(&model, &m.ds, false));
     struct tw_why why = {""};
     assert_int_equal(tw_ridge_fit(&model, &m.ds, mem, param, &why), TW_OK);
     model.param = param;
     struct errors e = {0.0, 0};
-    tw_served(&model, &m.ds, TW_PART_TEST, true, NULL, run, add_error, &e);
+    tw_served(&model, &m.ds, TW_PART_TEST, true, false, NULL, run, add_error, &e);
     assert_int_equal(e.n, 580);
     assert_true(e.sum / (double)e.n < 0.1); /* of an amplitude of 44 W; last value is off by 57 W */
     free(param);

@@ -30,7 +30,7 @@ enum { TW_CALIB_ANCHORS = 7, TW_CALIB_SIDES = 2 }; /* sides: below, above */
 #define TW_CALIB_PERIOD_S 15.0
 #define TW_CALIB_RATE 0.2f
 #define TW_CALIB_SOFT 0.07f
-#define TW_CALIB_LEAST -0.45f /* margins stay within these */
+#define TW_CALIB_LEAST (-0.45f) /* margins stay within these */
 #define TW_CALIB_MOST 100.0f
 #define TW_CALIB_FLOOR_W 0.2f /* a width counts as at least so much */
 

@@ -33,6 +33,7 @@ struct demo {
     enum tw_site_state state;
     struct tw_run_result result;
     double skill30, skill60;
+    double probe_lost, probe_s;
 };
 
 enum { OPT_SEED = 1000, OPT_FOR, OPT_SPEED, OPT_PORT, OPT_GPUS };
@@ -137,6 +138,7 @@ static bool turned(void *ctx, struct tw_run *run, const char *url)
     d->result = *tw_run_result(run);
     d->skill30 = s->skill_mean30;
     d->skill60 = s->skill_mean60;
+    d->probe_lost = tw_ctl_probe_lost(tw_run_loop(run, TW_STEER_CURVE)->ctl, &d->probe_s);
     draw(d, s);
     return !isnan(d->args.for_s) && 1e-6 * (double)(tw_boot_us() - d->start_us) >= d->args.for_s;
 }
@@ -167,6 +169,8 @@ static void summary(const struct demo *d)
     number("forecast skill", d->skill30, "", ", mean of 30 s against the better of last value and 60 s mean");
     number("gap recovered", r->gap_recovered, "", ", of what an oracle saves over equal weight");
     number("tokens saved", r->saved, "", ", weighted: one token of a 70B model counts 1");
+    number("probing cost", d->probe_lost, "",
+           ", weighted as well; paid once, before the event, and not in the above");
     printf("page: %s\n", d->url);
 }
 

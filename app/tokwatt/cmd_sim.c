@@ -314,7 +314,8 @@ static void print_outcome(const struct outcome *o, enum tw_steer lead)
         printf("  tokens saved against equal weight: %.0f (simulated)", r->saved);
     if (!isnan(r->gap_recovered))
         printf("; share of the gap to the oracle: %.2f (simulated)", r->gap_recovered);
-    printf("%s  worst job: %s keeps %.1f %%; probing cost %.0f tokens in %.0f s; limits written %lu times\n",
+    printf("%s  worst job: %s keeps %.1f %%; probing cost %.0f tokens in %.0f s, paid once; limits written %lu "
+           "times\n",
            isnan(r->saved) ? "" : "\n", o->worst, 100.0 * o->worst_frac, o->probe_lost, o->probe_s, o->writes);
     if (!isnan(o->skill30))
         printf("  forecast skill against the better of last value and 60 s mean: %.2f (30 s), %.2f (60 s) "
@@ -324,13 +325,14 @@ static void print_outcome(const struct outcome *o, enum tw_steer lead)
 
 static void print_spread(const struct outcome *o, size_t n, enum tw_steer lead)
 {
-    double gap[MAX_SEEDS], saved[MAX_SEEDS], low[MAX_SEEDS], high[MAX_SEEDS];
+    double gap[MAX_SEEDS], saved[MAX_SEEDS], probe[MAX_SEEDS], low[MAX_SEEDS], high[MAX_SEEDS];
     size_t clean = 0, gaps = 0;
     for (size_t i = 0; i < n; i++) {
         const struct tw_ctl_event *e = &o[i].result.detail[lead];
         low[i] = e->min_frac;
         high[i] = e->max_frac;
         saved[i] = o[i].result.saved;
+        probe[i] = o[i].probe_lost;
         clean += in_band(e);
         if (!isnan(o[i].result.gap_recovered))
             gap[gaps++] = o[i].result.gap_recovered;
@@ -345,6 +347,8 @@ static void print_spread(const struct outcome *o, size_t n, enum tw_steer lead)
     printf("  tokens saved %.0f on average, standard deviation %.0f; gap recovered %.2f, standard deviation "
            "%.2f\n",
            tw_stat_mean(saved, n), tw_stat_std(saved, n), tw_stat_mean(gap, n), tw_stat_std(gap, n));
+    printf("  probing cost %.0f on average, paid once before the event and not counted in it\n",
+           tw_stat_mean(probe, n));
 }
 
 int cmd_sim(int argc, char **argv)

@@ -10,14 +10,17 @@
 
 #define BIND_START 0.985 /* before anything is known of a job */
 #define MEAN_START 0.96
-#define MEAN_KEEP 0.97     /* a mean over about thirty seconds */
-#define BIND_KEEP 0.9      /* a mean over about ten seconds */
-#define LOW_FRAC 0.80      /* draw over limits, of bind_frac: less than a cap that binds would show */
-#define DEEP_FRAC 0.44     /* ... no iteration's pause is as deep as this: a stop at once */
+#define MEAN_KEEP 0.97 /* a mean over about thirty seconds */
+#define BIND_KEEP 0.9  /* a mean over about ten seconds */
+#define LOW_FRAC 0.92  /* draw over limits, of bind_frac: less than a cap that binds would show */
+#define DEEP_FRAC 0.44 /* ... no iteration's pause is as deep as this: a stop at once */
+#define DIP_FRAC 0.97  /* ... nor deeper than this share of what the job's own iterations show */
+#define DIP_KEEP 0.8
+#define LOW_UNCAPPED_FRAC 0.8
 #define STOP_LOOKS 8       /* glances that an iteration's pause may last */
 #define SHALLOW_FRAC 0.94  /* ... of bind_frac, for TW_JOB_RECENT seconds: it wants no more */
 #define NEAR_EVENT_S 120.0 /* no probe is begun this short before an event: it would lower the baseline */
-#define GUARD_FRAC 0.9995  /* of ten targets, rule 3: power follows a limit some tenths of a second late */
+#define GUARD_FRAC 0.9990  /* of ten targets, rule 3: power follows a limit some tenths of a second late */
 #define STEP_W 1.0         /* a limit is not worth writing for less */
 #define ASK_AGAIN_S 5.0    /* a device that did not take a limit is asked again after this */
 
@@ -25,14 +28,14 @@ struct tw_ctl_conf tw_ctl_conf_default(void)
 {
     return (struct tw_ctl_conf){.policy = TW_STEER_CURVE,
                                 .probe = true,
-                                .probe_settle_s = 4.0,
-                                .probe_measure_s = 40.0,
+                                .probe_settle_s = 2.0,
+                                .probe_measure_s = 20.0,
                                 .probe_jobs = 4,
                                 .ramp_down_w_s = NAN,
                                 .ramp_up_w_s = NAN,
                                 .hard_limit_w = INFINITY,
                                 .over_frac = 0.15,
-                                .goal_frac = 0.998,
+                                .goal_frac = 0.995,
                                 .band_low_frac = 0.98,
                                 .band_high_frac = 1.0,
                                 .safe_frac = 0.5,
@@ -144,6 +147,7 @@ enum tw_err tw_ctl_init(struct tw_arena *arena, const struct tw_ctl_conf *conf, 
         b->curve = tw_belief_curve(&b->learn.belief);
         b->bind_frac = BIND_START;
         b->mean_frac = MEAN_START;
+        b->dip_w = b->low_w = b->low_s = NAN;
         b->total = b->units = b->rate = b->want_cap_w = NAN;
         for (int k = 0; k < TW_JOB_RECENT; k++)
             b->util[k] = 1.0;
@@ -152,7 +156,6 @@ enum tw_err tw_ctl_init(struct tw_arena *arena, const struct tw_ctl_conf *conf, 
     c->state = TW_SITE_LEARN;
     c->now_s = c->dt_s = NAN;
     c->site_w = c->gpu_w = NAN;
-    c->free_s = -(double)INFINITY;
     *ret = c;
     return TW_OK;
 }
@@ -204,10 +207,26 @@ static void see_progress(struct tw_ctl_job *j, const struct tw_job_sample *s, do
     j->rate = units / dt_s;
 }
 
+/* What the site would draw at this instant if no limit of ours bound: one more look into the second's mean. */
+static void see_want(struct tw_ctl *c)
+{
+    c->want_sum_w += tw_ctl_wanted_w(c);
+    c->want_looks++;
+}
+
+/* The second is over. */
+static void close_want(struct tw_ctl *c)
+{
+    see_want(c);
+    tw_track_push(&c->wanted, c->want_sum_w / c->want_looks);
+    c->want_sum_w = 0.0;
+    c->want_looks = 0;
+}
+
 /* The draw of the job's GPUs that can be moved, and their limits. */
 static void see_draw(const struct tw_ctl *c, struct tw_ctl_job *j)
 {
-    j->draw_w = j->now_w = j->follow_w = j->cap_sum_w = 0.0;
+    j->draw_w = j->now_w = j->follow_w = j->cap_sum_w = j->low_sum_w = j->high_sum_w = 0.0;
     j->n_live = 0;
     for (size_t k = j->first; k < j->first + j->n; k++) {
         const struct tw_line *line = &c->ledger.line[c->member[k]];
@@ -218,6 +237,8 @@ static void see_draw(const struct tw_ctl *c, struct tw_ctl_job *j)
         j->now_w += line->instant_w;
         j->follow_w += line->follow_w;
         j->cap_sum_w += line->limit_w;
+        j->low_sum_w += line->min_w;
+        j->high_sum_w += line->max_w;
     }
 }
 
@@ -229,19 +250,40 @@ static void pushes_again(struct tw_ctl_job *j)
         j->util[k] = 1.0;
 }
 
+/* What it draws in the pauses of its iterations: of dips that are over soon, the lowest draw. It hardly depends
+ * on the cap, so that it is learnt before one binds. */
+static void see_dip(struct tw_ctl_job *j, double now_s, bool low)
+{
+    if (low) {
+        j->low_w = isnan(j->low_s) ? j->now_w : fmin(j->low_w, j->now_w);
+        j->low_s = isnan(j->low_s) ? now_s : j->low_s;
+        return;
+    }
+    if (now_s - j->low_s < TW_LEARN_PAUSE_S)
+        j->dip_w = isnan(j->dip_w) ? j->low_w : DIP_KEEP * j->dip_w + (1.0 - DIP_KEEP) * j->low_w;
+    j->low_s = NAN;
+}
+
+/* Lower than any pause of its iterations, and not because its limit has only just risen? */
+static bool is_deeper_than_dips(const struct tw_ctl_job *j)
+{
+    return j->now_w < DIP_FRAC * j->dip_w && j->dip_w < LOW_FRAC * j->bind_frac * j->follow_w;
+}
+
 /* How does the job draw at this instant? */
-static void see_drawing(struct tw_ctl_job *j)
+static void see_drawing(struct tw_ctl_job *j, double now_s)
 {
     double now = j->now_w / j->follow_w, most = j->util[0];
     for (int k = 1; k < TW_JOB_RECENT; k++)
         most = fmax(most, j->util[k]);
     bool low = now < LOW_FRAC * j->bind_frac;
+    see_dip(j, now_s, low);
     j->low_looks = low ? j->low_looks + 1 : 0;
     if (j->drawing == TW_JOB_STOPPED) {
         /* half way between what its lent limit lets it show and a cap that binds */
         if (now > 0.5 * (1.0 / TW_DIP_ROOM + j->bind_frac))
             pushes_again(j);
-    } else if (now < DEEP_FRAC * j->bind_frac || j->low_looks >= STOP_LOOKS ||
+    } else if (now < DEEP_FRAC * j->bind_frac || is_deeper_than_dips(j) || j->low_looks >= STOP_LOOKS ||
                most < SHALLOW_FRAC * j->bind_frac) {
         j->drawing = TW_JOB_STOPPED;
     } else {
@@ -250,15 +292,18 @@ static void see_drawing(struct tw_ctl_job *j)
 }
 
 /* One more second of draw over limits, and the mean of it while the cap binds. */
-static void see_util(struct tw_ctl_job *j, bool capped)
+static void see_util(struct tw_ctl_job *j, double now_s, bool capped, bool budget)
 {
     memmove(j->util + 1, j->util, (TW_JOB_RECENT - 1) * sizeof *j->util);
     j->util[0] = j->follow_w > 0.0 ? j->draw_w / j->follow_w : 1.0;
-    if (!capped) {
+    if (!budget) {
         j->drawing = TW_JOB_PUSHES;
+        see_dip(j, now_s, j->now_w < LOW_UNCAPPED_FRAC * j->learn.p0_w);
         return;
     }
-    see_drawing(j);
+    see_drawing(j, now_s);
+    if (!capped)
+        return;
     if (j->drawing != TW_JOB_STOPPED && j->util[0] <= 1.1)
         j->mean_frac = fmin(1.0, MEAN_KEEP * j->mean_frac + (1.0 - MEAN_KEEP) * j->util[0]);
     double now = j->now_w / j->follow_w;
@@ -268,24 +313,28 @@ static void see_util(struct tw_ctl_job *j, bool capped)
 
 static void see_job(struct tw_ctl *c, struct tw_ctl_job *j, const struct tw_job_sample *s)
 {
-    bool capped = false, all_read = true, in_force = true;
+    bool capped = false, all_read = true, in_force = true, held = c->state == TW_SITE_HOLD;
     double draw = 0.0;
     for (size_t k = j->first; k < j->first + j->n; k++) {
         const struct tw_line *line = &c->ledger.line[c->member[k]];
         capped = capped || line->state != TW_LINE_FREE;
         in_force = in_force && line->state == TW_LINE_HELD;
+        held = held && line->state != TW_LINE_FREE && line->state != TW_LINE_FAULT;
         all_read = all_read && line->power_us == c->ledger.now_us;
         draw += line->power_w;
     }
     see_draw(c, j);
     see_progress(j, s, c->dt_s);
-    see_util(j, capped);
+    see_util(j, 1e-6 * (double)c->ledger.now_us, capped, tw_ctl_wants_glances(c));
     struct tw_learn_seen seen = {c->dt_s, all_read ? draw : (double)NAN, j->units, capped};
     if (j->has_truth)
         return;
     tw_learn_push(&j->learn, &seen);
-    if (j->learn.probing &&
-        tw_learn_probe_push(&j->learn, &seen, in_force, c->conf.probe_settle_s, c->conf.probe_measure_s)) {
+    if (!j->learn.probing) {
+        if (tw_learn_hold_push(&j->learn, &seen, held))
+            j->curve = tw_belief_curve(&j->learn.belief);
+    } else if (tw_learn_probe_push(&j->learn, &seen, in_force, c->conf.probe_settle_s,
+                                   c->conf.probe_measure_s)) {
         j->curve = tw_belief_curve(&j->learn.belief);
         if (!tw_learn_is_curious(&j->learn))
             tw_learn_probe_stop(&j->learn);
@@ -423,7 +472,7 @@ static void count_event(struct tw_ctl *c, struct tw_ctl_event *e)
     }
     if (c->state != TW_SITE_HOLD)
         return;
-    tw_band_push(&c->band, &c->track, c->now_s, c->free_s);
+    tw_band_push(&c->band, &c->track, &c->wanted, c->now_s);
     e->min_frac = c->band.min_frac;
     e->max_frac = c->band.max_frac;
     e->means = c->band.n;
@@ -474,6 +523,7 @@ void tw_ctl_step(struct tw_ctl *c, const struct tw_site_sample *sample)
     see_site(c, sample);
     for (size_t j = 0; j < c->n_job; j++)
         see_job(c, &c->job[j], &sample->job[j]);
+    close_want(c);
     drive(c);
     c->rested_s = c->state == TW_SITE_READY && !is_curious(c) ? c->rested_s + c->dt_s : 0.0;
     tw_ctl_correct(c);
@@ -490,8 +540,9 @@ void tw_ctl_glance(struct tw_ctl *c, const struct tw_site_sample *sample)
     tw_ledger_see(&c->ledger, sample);
     for (size_t j = 0; j < c->n_job; j++) {
         see_draw(c, &c->job[j]);
-        see_drawing(&c->job[j]);
+        see_drawing(&c->job[j], 1e-6 * (double)sample->now_us);
     }
+    see_want(c);
     tw_ctl_decide(c);
 }
 

@@ -28,15 +28,18 @@ struct tw_ctl_job {
     bool has_truth;
     size_t first, n; /* its GPUs: member[first .. first + n) */
 
-    double draw_w, cap_sum_w; /* sums over its GPUs that can be moved ("live"); limits as read back */
-    double now_w;             /* draw at this instant, where the source has that */
-    double follow_w;          /* sum of what their draw can have followed by now */
+    double low_sum_w, high_sum_w; /* what the limits of its live GPUs can be */
+    double draw_w, cap_sum_w;     /* sums over its GPUs that can be moved ("live"); limits as read back */
+    double now_w;                 /* draw at this instant, where the source has that */
+    double follow_w;              /* sum of what their draw can have followed by now */
     size_t n_live;
     double total, units, rate;  /* last total; done in the last turn; per second; NaN unknown */
     double util[TW_JOB_RECENT]; /* draw over limits, newest first */
     enum tw_job_draw drawing;
-    unsigned low_looks; /* glances in a row at which it was LOW */
-    double bind_frac;   /* draw over limits while it pushes against them; the pauses of iterations left out */
+    double dip_w;        /* draw in the pauses of its iterations, learnt; NaN unknown */
+    double low_w, low_s; /* lowest draw of the dip it is in, and since when; NaN: in none */
+    unsigned low_looks;  /* glances in a row at which it was LOW */
+    double bind_frac;    /* draw over limits while it pushes against them; the pauses of iterations left out */
     double mean_frac; /* the same with the pauses of iterations: mean draw over limits while it does not stop */
     double share_w;   /* draw meant for it */
     double want_cap_w; /* limit of each of its GPUs; NaN: as found */
@@ -70,7 +73,9 @@ struct tw_ctl {
     struct tw_ctl_event *now; /* the one that runs; NULL */
     struct tw_ramp ramp;
     struct tw_band band;
-    double free_s; /* when last the jobs wanted less than the budget */
+    struct tw_track wanted; /* site watts if no limit of ours bound, second by second */
+    double want_sum_w;      /* of the looks of this second */
+    unsigned want_looks;
     double trim_w; /* what measured power says must be added to the draw meant */
     double probed_s, rested_s;
 };
@@ -88,6 +93,10 @@ double tw_ctl_want(const struct tw_ctl *c, size_t i); /* limit that GPU i is to 
 
 /* What every limit shall be, from what is known (decide.c): fills want_w and reason. */
 void tw_ctl_decide(struct tw_ctl *c);
+/* Site watts if no limit of ours bound: a job that pushes would draw what it did uncapped, another what it
+ * draws.
+ */
+double tw_ctl_wanted_w(const struct tw_ctl *c);
 /* Once a second, before it: learn from measured power by how much the draw meant is missed. */
 void tw_ctl_correct(struct tw_ctl *c);
 

@@ -12,13 +12,15 @@
 #define SETTLE_GAIN 0.20     /* the same between ramp and hold, of the last second */
 #define TRIM_GAIN 0.05       /* of the error of the ten-second mean, per second */
 #define TRIM_ERR_FRAC 0.005  /* an error larger than this share of the target is a dip, and no bias */
-#define TRIM_MAX_FRAC 0.02   /* of the target */
-#define LOW_SPARE_FRAC 0.004 /* kept clear of the band's lower end */
+#define TRIM_MAX_FRAC 0.006  /* of the target */
+#define LOW_SPARE_FRAC 0.006 /* kept clear of the band's lower end */
 #define HIGH_AIM_FRAC 1.006  /* bounds the draw of the next AHEAD_S seconds smoothly, before rule 3 does */
 #define AHEAD_S 3
 #define CATCH_MAX_FRAC 0.06 /* of the target, in one second */
 #define HIGH_FRAC 1.02      /* a job is worth no more than this share of its uncapped draw */
-#define SCALINGS 8
+#define STRAY_GAIN 3.0 /* over what a belief allows: a hold measures its own split and mends it (learn.h) */
+#define SCALINGS 12
+#define CLOSE_FRAC 5e-4 /* of the draw: near enough */
 
 static void leave_as_found(struct tw_ctl *c)
 {
@@ -64,12 +66,6 @@ static void decide_probe(struct tw_ctl *c)
     }
 }
 
-/* Draw over limits that a job will have under the limits meant for it. */
-static double draw_per_cap(const struct tw_ctl_job *j)
-{
-    return j->drawing == TW_JOB_STOPPED ? 1.0 / TW_DIP_ROOM : j->mean_frac;
-}
-
 static double reference_w(const struct tw_ctl_job *j)
 {
     double p0 = j->learn.p0_w > 0.0 ? j->learn.p0_w : j->draw_w;
@@ -77,23 +73,21 @@ static double reference_w(const struct tw_ctl_job *j)
 }
 
 /* What the split may give a job. */
-static void offer(const struct tw_ctl *c, const struct tw_ctl_job *j, struct tw_alloc_job *s)
+static void offer(const struct tw_ctl_job *j, struct tw_alloc_job *s)
 {
-    double low = 0.0, high = 0.0;
-    for (size_t k = j->first; k < j->first + j->n; k++) {
-        const struct tw_line *line = &c->ledger.line[c->member[k]];
-        if (!tw_line_is_live(line))
-            continue;
-        low += line->min_w;
-        high += line->max_w;
-    }
-    double frac = draw_per_cap(j), worth = j->info.weight * j->learn.t0;
+    double low = j->low_sum_w, high = j->high_sum_w;
+    double worth = j->info.weight * j->learn.t0;
     *s = (struct tw_alloc_job){.p0_w = reference_w(j), .gpus = (double)j->n, .curve = &j->curve};
-    s->floor_w = low * frac;
-    s->ceiling_w = clip(j->drawing != TW_JOB_PUSHES ? j->now_w : HIGH_FRAC * s->p0_w, s->floor_w,
-                        fmax(s->floor_w, high * frac));
+    if (j->drawing == TW_JOB_PUSHES) {
+        s->floor_w = low * j->mean_frac;
+        s->ceiling_w = clip(HIGH_FRAC * s->p0_w, s->floor_w, fmax(s->floor_w, high * j->mean_frac));
+    } else { /* LOW: it draws that whatever its limit is */
+        s->ceiling_w = j->now_w;
+        s->floor_w = j->drawing == TW_JOB_LOW ? j->now_w : fmin(low * j->bind_frac, j->now_w);
+    }
     s->weight = worth > 0.0 ? worth : 1e-9; /* nothing is known of what it does */
-    s->stray_frac = j->has_truth ? (double)INFINITY : tw_belief_stray(&j->learn.belief, 1.0 - TW_BELIEF_CUT);
+    s->stray_frac =
+        j->has_truth ? (double)INFINITY : STRAY_GAIN * tw_belief_stray(&j->learn.belief, 1.0 - TW_BELIEF_CUT);
 }
 
 /* GPUs that the split cannot move: those of no job (their lowest limit is more than they want), the blind, and
@@ -115,48 +109,52 @@ static double fixed_w(struct tw_ctl *c)
     return w;
 }
 
-/* The limits of the live GPUs of jobs for the shares as they are; their sum. */
-static double limits_of_shares(struct tw_ctl *c)
+struct outcome {
+    double draw_w, limit_w; /* at this instant, and the sum of limits */
+};
+
+/* The limits of the live GPUs of jobs for the shares as they are, and what they will draw under them now: the
+ * pauses of iterations, which are in the means that shares are in, are filled by the other jobs as they come.
+ */
+static struct outcome limits_of_shares(struct tw_ctl *c)
 {
-    double sum = 0.0;
+    struct outcome o = {0.0, 0.0};
     for (size_t j = 0; j < c->n_job; j++) {
         struct tw_ctl_job *b = &c->job[j];
         b->share_w = c->share_w[j];
         if (b->n_live == 0)
             continue;
-        if (b->drawing == TW_JOB_LOW)
-            b->want_cap_w = b->cap_sum_w / (double)b->n_live; /* stays where it is */
-        else
-            b->want_cap_w = b->share_w / draw_per_cap(b) / (double)b->n_live;
-        sum += (double)b->n_live * b->want_cap_w;
+        double cap = b->cap_sum_w, draw = b->share_w; /* LOW: its limit stays where it is */
+        if (b->drawing == TW_JOB_PUSHES) {
+            cap = b->share_w / b->mean_frac;
+            draw = b->bind_frac * cap;
+        } else if (b->drawing == TW_JOB_STOPPED) {
+            cap = b->share_w < 0.99 * b->now_w ? b->share_w / b->bind_frac : TW_DIP_ROOM * b->now_w;
+            cap = fmax(b->low_sum_w, cap);
+        }
+        b->want_cap_w = cap / (double)b->n_live;
+        o.limit_w += cap;
+        o.draw_w += draw;
     }
-    return sum;
+    return o;
 }
 
-/* The pauses of iterations are filled by the other jobs as they come, so that limits are meant for jobs that
- * push: by how much that is more than the means that shares are in. */
-static double filled(const struct tw_ctl *c)
-{
-    double push = 0.0, mean = 0.0;
-    for (size_t j = 0; j < c->n_job; j++) {
-        const struct tw_ctl_job *b = &c->job[j];
-        if (b->drawing == TW_JOB_STOPPED || b->n_live == 0)
-            continue;
-        push += reference_w(b) * b->bind_frac / b->mean_frac;
-        mean += reference_w(b);
-    }
-    return mean > 0.0 ? fmax(1.0, push / mean) : 1.0;
-}
-
-/* What is left when every job has all it wants goes to all alike, so that a job that comes back from a pause
- * finds room. */
+/* Every job has all it wants, and limits may still rise by left_w: those that have stopped get it, so that one
+ * that comes back finds room. */
 static void spread(struct tw_ctl *c, double left_w)
 {
     double lack = 0.0;
-    for (size_t j = 0; j < c->n_job; j++)
-        lack += fmax(0.0, reference_w(&c->job[j]) - c->share_w[j]);
-    for (size_t j = 0; j < c->n_job && lack > 0.0; j++)
-        c->share_w[j] += fmin(1.0, left_w / lack) * fmax(0.0, reference_w(&c->job[j]) - c->share_w[j]);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t j = 0; j < c->n_job; j++) {
+            struct tw_ctl_job *b = &c->job[j];
+            double more = reference_w(b) / b->mean_frac - b->want_cap_w * (double)b->n_live;
+            if (b->drawing != TW_JOB_STOPPED || b->n_live == 0 || !(more > 0.0))
+                continue;
+            if (pass == 0)
+                lack += more;
+            else
+                b->want_cap_w += fmin(1.0, left_w / lack) * more / (double)b->n_live;
+        }
 }
 
 static enum tw_reason reason_of(const struct tw_ctl *c, const struct tw_ctl_job *j)
@@ -171,17 +169,20 @@ static enum tw_reason reason_of(const struct tw_ctl *c, const struct tw_ctl_job 
     return c->conf.policy == TW_STEER_EQUAL || !known ? TW_REASON_EVENT_EQUAL : TW_REASON_EVENT_SHARE;
 }
 
-/* Do the jobs want less than the target, so that power lies under it whatever the limits are? */
-static bool is_free(const struct tw_ctl *c)
+double tw_ctl_wanted_w(const struct tw_ctl *c)
 {
     double want = c->base_w;
     for (size_t j = 0; j < c->n_job; j++) {
         const struct tw_ctl_job *b = &c->job[j];
-        want += b->drawing == TW_JOB_STOPPED ? b->now_w : reference_w(b);
+        bool pushes = b->drawing == TW_JOB_PUSHES && b->n_live > 0;
+        want += pushes ? fmin(reference_w(b) * b->bind_frac / b->mean_frac, b->high_sum_w) : b->now_w;
     }
-    for (size_t k = c->n_member; k < c->n_gpu; k++)
-        want += fmax(0.0, c->ledger.line[c->member[k]].power_w);
-    return want < c->now->target_w;
+    for (size_t k = 0; k < c->n_gpu; k++) {
+        const struct tw_line *line = &c->ledger.line[c->member[k]];
+        if (k >= c->n_member || !tw_line_is_live(line))
+            want += fmax(0.0, line->power_w);
+    }
+    return want;
 }
 
 /* The bias of what was expected goes into trim_w: at once between the end of a ramp and the hold, slowly in the
@@ -192,8 +193,6 @@ void tw_ctl_correct(struct tw_ctl *c)
         return;
     double target = c->now->target_w, goal = c->conf.goal_frac * target;
     bool holds = c->state == TW_SITE_HOLD;
-    if (holds && is_free(c))
-        c->free_s = c->now_s;
     double miss = goal - tw_track_mean(&c->track, holds ? TW_TRACK_SHORT : 1);
     double most = (holds ? TRIM_ERR_FRAC : TRIM_MAX_FRAC) * target, gain = holds ? TRIM_GAIN : SETTLE_GAIN;
     c->trim_w =
@@ -219,27 +218,36 @@ static double aim(const struct tw_ctl *c)
     return draw;
 }
 
+/* A split whose draw at this instant is `draw_w`, or as near as limits that add up to `room_w` come to it. The
+ * split is in means, draw and limits follow from it job by job: a few steps find the place. */
+static void split(struct tw_ctl *c, double draw_w, double room_w)
+{
+    double budget = draw_w;
+    for (int k = 0; k < SCALINGS; k++) {
+        tw_share_split(c->conf.policy, c->share, c->n_job, budget, &c->scratch, c->share_w);
+        struct outcome o = limits_of_shares(c);
+        double over = fmax(o.draw_w - draw_w, o.limit_w - room_w), used = 0.0;
+        if (fabs(over) < CLOSE_FRAC * draw_w)
+            return;
+        for (size_t j = 0; j < c->n_job; j++)
+            used += c->share_w[j];
+        if (over < 0.0 && used < budget) { /* each has all it wants */
+            spread(c, room_w - o.limit_w);
+            return;
+        }
+        budget = fmin(budget, used) - over;
+    }
+}
+
 static void decide_event(struct tw_ctl *c)
 {
-    double draw = (aim(c) - c->base_w - fixed_w(c)) / filled(c);
     for (size_t j = 0; j < c->n_job; j++)
-        offer(c, &c->job[j], &c->share[j]);
-    double room = tw_ctl_room_w(c);
+        offer(&c->job[j], &c->share[j]);
+    double room = tw_ctl_room_w(c), draw = aim(c) - c->base_w - fixed_w(c);
     for (size_t i = 0; i < c->n_gpu; i++)
         if (c->gpu[i].job >= c->n_job || !tw_line_is_live(&c->ledger.line[i]))
             room -= tw_line_charge(&c->ledger, i);
-    for (int k = 0; k < SCALINGS; k++) {
-        tw_share_split(c->conf.policy, c->share, c->n_job, draw, &c->scratch, c->share_w);
-        double used = 0.0;
-        for (size_t j = 0; j < c->n_job; j++)
-            used += c->share_w[j];
-        if (draw > used)
-            spread(c, draw - used);
-        double limits = limits_of_shares(c);
-        if (limits <= room)
-            break;
-        draw = fmin(draw, used) - (limits - room);
-    }
+    split(c, draw, room);
     for (size_t j = 0; j < c->n_job; j++)
         if (c->job[j].n > 0)
             cap_job(c, &c->job[j], c->job[j].n_live ? c->job[j].want_cap_w : 0.0, reason_of(c, &c->job[j]));

@@ -7,17 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-/* From shallow, where curves are surest, to about the depth that an event brings. */
-const double tw_learn_cut[TW_LEARN_CUTS] = {0.12, 0.25, 0.40};
+/* Near the depth that an event brings; the rest is learnt in the event itself. */
+const double tw_learn_cut[TW_LEARN_CUTS] = {0.20};
 
 #define RUN_SD_X                                                                                               \
     0.004 /* run-to-run variation published for repeated runs: power, throughput (elasticity.md)               \
            */
 #define RUN_SD_T 0.005
-#define STILL_FRAC 0.05  /* of T_0: no progress */
-#define ACTIVE_FRAC 0.50 /* of the mean: progress again */
-#define PARTS 4          /* a window in parts, to see its noise */
-#define TRIM_FRAC 0.6    /* a window trimmed to whole iterations keeps at least this share */
+#define STILL_FRAC 0.05 /* of T_0: no progress */
+#define DIP_FRAC 0.80   /* of the mean: a second with the pause of an iteration in it */
+#define PARTS 4         /* a window in parts, to see its noise */
+#define TRIM_FRAC 0.4   /* a window trimmed to whole iterations keeps at least this share */
 #define REFRESH_S 5
 
 void tw_learn_init(struct tw_learn *l)
@@ -137,8 +137,7 @@ double tw_learn_probe_w(const struct tw_learn *l)
 /* Does an iteration's work begin in second i? */
 static bool begins(const struct tw_learn_second *s, unsigned i, double mean_rate)
 {
-    return i > 0 && (double)s[i].rate > ACTIVE_FRAC * mean_rate &&
-           (double)s[i - 1].rate < STILL_FRAC * mean_rate;
+    return i > 0 && (double)s[i].rate >= DIP_FRAC * mean_rate && (double)s[i - 1].rate < DIP_FRAC * mean_rate;
 }
 
 /* From the first beginning of an iteration to the last one, where that is most of the window. */
@@ -163,33 +162,57 @@ static void measure(struct tw_learn *l)
     struct window_mean m = mean_of(l->probe + from, n);
     double x = m.power_w / l->p0_w, t = m.rate / l->t0;
     double sd_x = hypot(l->sd_x, m.sd_power_w / l->p0_w), sd_t = hypot(l->sd_t, m.sd_rate / l->t0);
-    if (tw_belief_add(&l->belief, x, t, sd_x, sd_t) != TW_OK || l->n_points == TW_SNAP_POINTS)
-        return; /* the cap did not bind */
+    if (tw_belief_add(&l->belief, x, t, sd_x, sd_t) != TW_OK)
+        return;                          /* the cap did not bind */
+    if (l->n_points == TW_SNAP_POINTS) { /* the oldest makes room */
+        l->n_points--;
+        memmove(l->point_x, l->point_x + 1, l->n_points * sizeof *l->point_x);
+        memmove(l->point_t, l->point_t + 1, l->n_points * sizeof *l->point_t);
+    }
     l->point_x[l->n_points] = (float)x;
     l->point_t[l->n_points++] = (float)t;
+}
+
+/* One second at a capped point, into the window; true when it is long enough. The end of a window waits until
+ * it is known whether a pause has begun; of a pause, what came before its first second stays. */
+static bool collect(struct tw_learn *l, const struct tw_learn_seen *s, bool settled, double measure_s)
+{
+    double rate = s->units / s->dt_s;
+    if (l->still_s == TW_LEARN_PAUSE_S)
+        l->n_probe -= l->n_probe < TW_LEARN_PAUSE_S - 1 ? l->n_probe : TW_LEARN_PAUSE_S - 1;
+    bool counts = settled && s->power_w >= 0.0 && rate >= 0.0 && l->still_s < TW_LEARN_PAUSE_S;
+    if (counts && l->n_probe < TW_LEARN_PROBE_MAX)
+        l->probe[l->n_probe++] = (struct tw_learn_second){(float)s->power_w, (float)rate};
+    return l->n_probe >= measure_s && (l->still_s == 0 || l->still_s >= TW_LEARN_PAUSE_S);
 }
 
 bool tw_learn_probe_push(struct tw_learn *l, const struct tw_learn_seen *s, bool in_force, double settle_s,
                          double measure_s)
 {
-    double rate = s->units / s->dt_s;
     l->spent_s++;
-    if (rate >= 0.0 && l->still_s < TW_LEARN_PAUSE_S)
+    if (s->units >= 0.0 && l->still_s < TW_LEARN_PAUSE_S)
         l->lost_units += l->t0 * s->dt_s - s->units;
     if (in_force)
         l->in_force_s = isnan(l->in_force_s) ? 0.0 : l->in_force_s + s->dt_s;
-    if (l->still_s == TW_LEARN_PAUSE_S) /* a pause: what came before its first second stays */
-        l->n_probe -= l->n_probe < TW_LEARN_PAUSE_S - 1 ? l->n_probe : TW_LEARN_PAUSE_S - 1;
-    bool counts = l->in_force_s > settle_s && s->power_w >= 0.0 && rate >= 0.0 && l->still_s < TW_LEARN_PAUSE_S;
-    if (counts && l->n_probe < TW_LEARN_PROBE_MAX)
-        l->probe[l->n_probe++] = (struct tw_learn_second){(float)s->power_w, (float)rate};
-    /* the end of a window waits until it is known whether a pause has begun */
-    bool enough = l->n_probe >= measure_s && (l->still_s == 0 || l->still_s >= TW_LEARN_PAUSE_S);
+    bool enough = collect(l, s, l->in_force_s > settle_s, measure_s);
     if (!enough && l->spent_s < TW_LEARN_TRIES * (settle_s + measure_s))
         return false;
     if (enough)
         measure(l);
     restart(l);
     l->level++;
+    return true;
+}
+
+bool tw_learn_hold_push(struct tw_learn *l, const struct tw_learn_seen *s, bool held)
+{
+    if (!held || !tw_learn_has_reference(l)) {
+        restart(l);
+        return false;
+    }
+    if (!collect(l, s, true, TW_LEARN_HOLD_S))
+        return false;
+    measure(l);
+    restart(l);
     return true;
 }

@@ -8,10 +8,10 @@
  * for that. A stretch of TW_LEARN_PAUSE_S and more without progress is such a pause, and left out from its
  * first second; a shorter one belongs to an iteration and counts.
  *
- * Probe: a cap at each of tw_learn_cut[] in turn. After a cap is in force, settle_s are thrown away and
- * measure_s at work are measured. Where the progress itself shows iterations that are long against a second,
- * the window is trimmed to whole ones. Each point goes into the job's belief (elastic/belief.h) with the noise
- * seen between parts of the window.
+ * Probe: a cap at each of tw_learn_cut[] in turn; one is enough, since every hold adds points for nothing.
+ * After a cap is in force, settle_s are thrown away and measure_s at work are measured. Where the progress
+ * itself shows iterations that are long against a second, the window is trimmed to whole ones. Each point goes
+ * into the job's belief (elastic/belief.h) with the noise seen between parts of the window.
  *
  * Nothing here knows how the job is made: watts and progress in, a curve with its uncertainty out. */
 #ifndef TW_CTL_LEARN_H
@@ -27,8 +27,9 @@
 #define TW_LEARN_MIN_S 80 /* a reference from less than this is none yet */
 #define TW_LEARN_PAUSE_S 8
 #define TW_LEARN_PROBE_MAX 128 /* seconds of a probe that are kept */
-#define TW_LEARN_CUTS 3
-#define TW_LEARN_TRIES 3 /* probe seconds spent on one cut, in windows, before it is given up */
+#define TW_LEARN_CUTS 1
+#define TW_LEARN_HOLD_S 20 /* seconds of a hold that make one point */
+#define TW_LEARN_TRIES 3   /* probe seconds spent on one cut, in windows, before it is given up */
 
 extern const double tw_learn_cut[TW_LEARN_CUTS];
 
@@ -80,6 +81,10 @@ double tw_learn_probe_w(const struct tw_learn *l);
  * tw_learn_is_curious. */
 bool tw_learn_probe_push(struct tw_learn *l, const struct tw_learn_seen *s, bool in_force, double settle_s,
                          double measure_s);
+/* One second of a hold, after tw_learn_push: its limits cap the job anyway, so that what it draws and does
+ * under them is a point of its curve that costs nothing. `held`: in the hold, and a cap in force. True when a
+ * point was added. */
+bool tw_learn_hold_push(struct tw_learn *l, const struct tw_learn_seen *s, bool held);
 void tw_learn_probe_stop(struct tw_learn *l);
 
 #endif

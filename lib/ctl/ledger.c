@@ -81,6 +81,8 @@ double tw_line_charge(const struct tw_ledger *l, size_t i)
     double charge = line->limit_w;
     if (line->flight_w > charge)
         charge = line->flight_w;
+    if (line->state == TW_LINE_FAULT && line->asked_w > charge) /* it may still take it, late */
+        charge = line->asked_w;
     if (line->power_w > OVER_FRAC * line->limit_w && line->power_w > charge)
         charge = line->power_w;
     if (line->blind && line->safe_w > charge)

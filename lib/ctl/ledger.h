@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ctl/ledger.h - what every GPU may draw at worst, by what is known.
  *
- * A GPU counts ("is charged") as the largest of: the limit last read back, a limit in flight, its draw where
- * that lies over the limit (it is still settling, or ignores its cap), its safe value once its power has not
- * been read for blind_after_s, and its power-on default once its limit has not been read back for that long
- * either (it may have rebooted). A raise is sent only where the sum of charges leaves room for it; that is the
- * whole of "lower, confirm, raise".
+ * A GPU counts ("is charged") as the largest of: the limit last read back, a limit in flight or not taken yet,
+ * its draw where that lies over the limit (it is still settling, or ignores its cap), its safe value once its
+ * power has not been read for blind_after_s, and its power-on default once its limit has not been read back for
+ * that long either (it may have rebooted). A raise is sent only where the sum of charges leaves room for it;
+ * that is the whole of "lower, confirm, raise".
  *
  * Watts; times are site time in microseconds. */
 #ifndef TW_CTL_LEDGER_H

@@ -44,12 +44,13 @@ void tw_band_init(struct tw_band *b, double target_w, double low_frac, double hi
                           .max_frac = NAN};
 }
 
-void tw_band_push(struct tw_band *b, const struct tw_track *t, double now_s, double free_s)
+void tw_band_push(struct tw_band *b, const struct tw_track *t, const struct tw_track *wanted, double now_s)
 {
     if (!(now_s - b->start_s >= TW_TRACK_SHORT))
         return;
     double frac = tw_track_mean(t, TW_TRACK_SHORT) / b->target_w;
-    bool is_free = now_s - free_s <= TW_TRACK_SHORT;
+    double want = tw_track_mean(wanted, TW_TRACK_SHORT) / b->target_w, width = b->high_frac - b->low_frac;
+    bool is_free = frac < b->low_frac && want < b->low_frac && frac >= want - width;
     b->n++;
     b->n_free += is_free;
     b->max_frac = isnan(b->max_frac) ? frac : fmax(b->max_frac, frac);

@@ -35,13 +35,13 @@ struct tw_band {
     double target_w, low_frac, high_frac;
     double start_s; /* windows that begin before this are not looked at */
     double min_frac, max_frac;
-    unsigned n, n_out,
-        n_free; /* free: the jobs wanted less than the target, so that the lower end says nothing */
+    unsigned n, n_out, n_free; /* free: under the lower end because the jobs wanted less */
 };
 
 void tw_band_init(struct tw_band *b, double target_w, double low_frac, double high_frac, double start_s);
-/* free_s: when last the jobs wanted less than the target; -INFINITY: never. Windows with such a second have no
- * lower end. */
-void tw_band_push(struct tw_band *b, const struct tw_track *t, double now_s, double free_s);
+/* wanted: what the site would draw without limits, as t. A mean under the lower end is free where the jobs
+ * wanted less than that end over the same ten seconds, and power kept within the band's width of what they
+ * wanted. Free ones are not held against anybody, nor counted in min_frac. */
+void tw_band_push(struct tw_band *b, const struct tw_track *t, const struct tw_track *wanted, double now_s);
 
 #endif

@@ -246,18 +246,26 @@ static void test_track(void **state)
     struct tw_track flat = {.n = 0};
     for (int k = 0; k < 20; k++)
         tw_track_push(&flat, 99.0);
-    tw_band_push(&b, &flat, 409.0, -INFINITY); /* begins before the hold: not looked at */
+    struct tw_track much = {.n = 0}, less = {.n = 0};
+    for (int k = 0; k < 10; k++) {
+        tw_track_push(&much, 120.0);
+        tw_track_push(&less, 91.0);
+    }
+    tw_band_push(&b, &flat, &much, 409.0); /* begins before the hold: not looked at */
     assert_int_equal(b.n, 0);
-    tw_band_push(&b, &flat, 410.0, -INFINITY);
+    tw_band_push(&b, &flat, &much, 410.0);
     for (int k = 0; k < 10; k++)
         tw_track_push(&flat, 101.0);
-    tw_band_push(&b, &flat, 420.0, -INFINITY);
+    tw_band_push(&b, &flat, &much, 420.0);
     for (int k = 0; k < 10; k++)
         tw_track_push(&flat, 90.0);
-    tw_band_push(&b, &flat, 430.0, -INFINITY);
-    tw_band_push(&b, &flat, 431.0, 425.0); /* low because the jobs wanted less */
-    assert_int_equal(b.n, 4);
-    assert_int_equal(b.n_out, 2);
+    tw_band_push(&b, &flat, &much, 430.0);
+    tw_band_push(&b, &flat, &less, 431.0); /* low because the jobs wanted less */
+    for (int k = 0; k < 10; k++)
+        tw_track_push(&less, 97.0);
+    tw_band_push(&b, &flat, &less, 432.0); /* they wanted less, but not by that much */
+    assert_int_equal(b.n, 5);
+    assert_int_equal(b.n_out, 3);
     assert_int_equal(b.n_free, 1);
     assert_float_equal(b.min_frac, 0.90, 1e-6);
     assert_float_equal(b.max_frac, 1.01, 1e-6);
@@ -289,6 +297,18 @@ static void test_learn(void **state)
     assert_int_equal(l.n_points, 1);
     assert_float_equal(l.point_x[0], 0.8, 1e-3);
     assert_float_equal(l.point_t[0], 0.9, 1e-3);
+    /* a hold at 630 W with 40 units/s adds points without a probe, and counts no cost for them */
+    double lost = l.lost_units;
+    tw_learn_probe_stop(&l);
+    for (int k = 0; k < TW_LEARN_HOLD_S + 1; k++) {
+        struct tw_learn_seen s = {1.0, 630.0, 40.0, true};
+        tw_learn_push(&l, &s);
+        (void)tw_learn_hold_push(&l, &s, k > 0);
+    }
+    assert_int_equal(l.n_points, 2);
+    assert_float_equal(l.point_x[1], 0.7, 1e-3);
+    assert_float_equal(l.point_t[1], 0.8, 1e-3);
+    assert_float_equal(l.lost_units, lost, 1e-9);
     assert_float_equal(l.p0_w, 900.0, 0.5); /* stands still under a cap */
 }
 

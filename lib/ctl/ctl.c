@@ -20,7 +20,7 @@
 #define STOP_LOOKS 8       /* glances that an iteration's pause may last */
 #define SHALLOW_FRAC 0.94  /* ... of bind_frac, for TW_JOB_RECENT seconds: it wants no more */
 #define NEAR_EVENT_S 120.0 /* no probe is begun this short before an event: it would lower the baseline */
-#define GUARD_FRAC 0.9990  /* of ten targets, rule 3: power follows a limit some tenths of a second late */
+#define GUARD_FRAC 0.9985  /* of ten targets, rule 3: power follows a limit some tenths of a second late */
 #define STEP_W 1.0         /* a limit is not worth writing for less */
 #define ASK_AGAIN_S 5.0    /* a device that did not take a limit is asked again after this */
 

@@ -23,6 +23,7 @@ enum { TW_EXIT_OK = 0, TW_EXIT_BAD = 1, TW_EXIT_USAGE = 2 };
     X("sweep", sweep, "measure a running job at several caps, put everything back, give its curve and PFI") \
     X("train", train, "a forecaster into a model file") \
     X("evaluate", evaluate, "train forecasters and score them on held-out runs") \
+    X("forecast", forecast, "power in the coming minute, as rows, by a model over a recording") \
     X("record", record, "telemetry of a source to a file") \
     X("import", import, "recordings of power, in any known format, into the store") \
     X("export", export, "series out of the store as CSV") \

@@ -269,7 +269,7 @@ static size_t step_all(struct run *r, float *x)
 
 static int forecast(struct run *r)
 {
-    float *x = malloc(r->n * sizeof *x);
+    float *x = malloc((r->n + 1) * sizeof *x);
     if (!x)
         return tw_ui_error("out of memory");
     if (r->args->json) {

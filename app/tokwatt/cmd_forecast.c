@@ -150,7 +150,7 @@ static enum tw_err lay_out(struct run *r, struct tw_why *why)
         const size_t n = tw_grid_count(r->series[i], start_us, step_s);
         r->steps = n > r->steps ? n : r->steps;
     }
-    r->x_w = malloc(r->n * (r->steps + 1) * sizeof *r->x_w);
+    r->x_w = malloc((r->n * r->steps + 1) * sizeof *r->x_w);
     if (!r->x_w)
         return tw_fail(why, TW_ENOMEM, "out of memory");
     for (size_t i = 0; i < r->n; i++) {
@@ -269,7 +269,7 @@ static size_t step_all(struct run *r, float *x)
 
 static int forecast(struct run *r)
 {
-    float *x = malloc((r->n + 1) * sizeof *x);
+    float *x = malloc(r->n * sizeof *x);
     if (!x)
         return tw_ui_error("out of memory");
     if (r->args->json) {

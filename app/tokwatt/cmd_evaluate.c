@@ -196,8 +196,8 @@ static double time_step(const struct tw_model *m, const struct tw_track *t, void
     return best;
 }
 
-struct room { /* memory of score() */
-    void *step, *errors, *cover;
+struct room {                               /* memory of score() */
+    void *step, *windowed, *errors, *cover; /* step holds arenas of its own: never a second use */
     size_t scorer;
 };
 
@@ -229,7 +229,7 @@ static void score_windowed(const struct work *w, const struct tw_model *m, const
     struct sink s = {.stride = w->stride};
     tw_scorer_init(&s.all, ds->step_s, w->windows, room->errors);
     tw_scorer_init(&s.some, ds->step_s, w->windows, (unsigned char *)room->errors + room->scorer);
-    tw_windowed(m, ds, TW_PART_TEST, tw_input_steps(WINDOWED_S, ds->step_s), w->stride, &w->par, room->step,
+    tw_windowed(m, ds, TW_PART_TEST, tw_input_steps(WINDOWED_S, ds->step_s), w->stride, &w->par, room->windowed,
                 take, &s);
     for (enum tw_target i = 0; i < TW_TARGET_COUNT; i++) {
         struct tw_score part;
@@ -241,13 +241,13 @@ static void score_windowed(const struct work *w, const struct tw_model *m, const
 static enum tw_err score(const struct work *w, const struct tw_model *m, struct row *r, struct tw_why *why)
 {
     const struct tw_dataset *ds = &w->d->ds;
-    const size_t served = tw_served_bytes(m, ds, true), windowed = tw_windowed_bytes(m);
     struct room room = {.scorer = tw_scorer_bytes(w->windows)};
-    room.step = block(served > windowed ? served : windowed);
+    room.step = block(tw_served_bytes(m, ds, true));
+    room.windowed = block(tw_windowed_bytes(m));
     room.errors = block(2 * room.scorer);
     room.cover = block(tw_cover_bytes(ds, TW_PART_TEST));
     enum tw_err err = TW_OK;
-    if (room.step && room.errors && room.cover) {
+    if (room.step && room.windowed && room.errors && room.cover) {
         struct tw_model bare = *m;
         bare.calibrated = false;
         score_served(w, m, &room, r->score, r->cover, r->served_w);
@@ -259,6 +259,7 @@ static enum tw_err score(const struct work *w, const struct tw_model *m, struct 
         err = tw_fail(why, TW_ENOMEM, "out of memory");
     }
     free(room.step);
+    free(room.windowed);
     free(room.errors);
     free(room.cover);
     return err;
